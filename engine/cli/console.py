@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
-from ..basics.printable import json_safe, printable_lines
+from ..basics.printable import isolated_lines, json_safe, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +81,7 @@ def say(line: str, *, is_error: bool = False) -> None:
     """Print a line on stderr; never fails. With --quiet, an error alone is printed."""
     from ..runs.stderr import Stderr
 
-    Stderr(is_error=is_error).write(printable_lines(line) + "\n")
+    Stderr(is_error=is_error).write(isolated_lines(printable_lines(line)) + "\n")
 
 
 def show(*items: Any, form: str = TABLE) -> None:
@@ -92,7 +92,7 @@ def show(*items: Any, form: str = TABLE) -> None:
     if form == TABLE:
         drawn = _drawn([item for item in items if not isinstance(item, str)])
         for item in items:
-            _stdout().write(printable_lines(item) + "\n" if isinstance(item, str) else next(drawn))
+            _stdout().write(isolated_lines(printable_lines(item)) + "\n" if isinstance(item, str) else next(drawn))
         return
     from ..views.formats import render
 
@@ -160,5 +160,5 @@ def _drawn(tables: "Sequence[Table]") -> "Iterator[str]":
     console = Console(file=sheet, width=width, force_jupyter=False)
     for table in to_rich(tables, console.width):
         console.print(table)
-        yield sheet.getvalue()
+        yield isolated_lines(sheet.getvalue())
         sheet.seek(sheet.truncate(0))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from rich.cells import cell_len
 
+from ..basics.apart import labels
+from ..basics.printable import printable
 from .palette import INK, SERIES, SHAPES
 
 if TYPE_CHECKING:  # Altair takes half a second to import, and is needed only where a chart is drawn
@@ -27,7 +30,8 @@ class Layout:
 
 PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
 TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
-_LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
+_WIDTH = 6  # pixels of a letter of a label, about; one of East Asia has two
+_LABELS = 25  # letters; a longer label is cut, and stands in full in the table
 _SYMBOL = 46
 
 
@@ -74,27 +78,28 @@ class Points(Plot):
 
         scale = _scale(self.domain, zero=self.zero)
         value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
-        axis = alt.Axis(grid=True, labelLimit=_LABELS)
-        position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(self.data, self.y), title=None, axis=axis)
-        names = _distinct(self.data, self.series) if self.series else [""]
+        axis = alt.Axis(grid=True, labelLimit=0)
+        data = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
+        data = _short(data, (self.y, self.series, self.panel))
+        names = _distinct(data, self.series) if self.series else [""]
+        position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(data, self.y), title=None, axis=axis)
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
         if self.series:
-            encoding |= _told_apart(self.series, names, points=False)
+            encoding |= _told_apart(self.series, names, layout, points=False)
             encoding["yOffset"] = alt.YOffset(f"{_name(self.series)}:N", sort=names)
         base = alt.Chart().encode(**encoding, description=f"{TOLD}:N")
         marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
-        layers = [marks.encode(**_told_apart(self.series, names, points=True)) if self.series else marks]
+        layers = [marks.encode(**_told_apart(self.series, names, layout, points=True)) if self.series else marks]
         if self.low and self.high:
             ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
-        named = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
-        drawn: Any = alt.layer(*layers, data=named).properties(height=alt.Step(17 if len(names) == 1 else 9))
+        drawn: Any = alt.layer(*layers, data=data).properties(height=alt.Step(17 if len(names) == 1 else 9))
         panels_differ = False
         if self.panel is not None:
-            by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
+            by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
             panels_differ = by_panel["y"].n_unique() > 1
-        return _panels(drawn, self.data, self.panel, layout, own_rows=panels_differ)
+        return _panels(drawn, data, self.panel, layout, own_rows=panels_differ)
 
     @property
     def promise(self) -> str:
@@ -120,27 +125,31 @@ class Lines(Plot):
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
-        scale, axis = _scale(self.domain, zero=True), alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60)
-        steps = alt.X(f"{_name(self.x)}:O", sort=_distinct(self.data, self.x), title=self.x_title, axis=axis)
-        drawn = self._layers(steps, {"scale": scale}, {"axis": alt.Axis(tickCount=5)}, _SYMBOL, layout)
-        return _panels(drawn, self.data, self.panel, layout)
+        scale, axis = _scale(self.domain, zero=True), alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=0)
+        data = _short(self._named(), (self.x,), 10)
+        steps = alt.X(f"{_name(self.x)}:O", sort=_distinct(data, self.x), title=self.x_title, axis=axis)
+        drawn = self._layers(data, steps, {"scale": scale}, {"axis": alt.Axis(tickCount=5)}, _SYMBOL, layout)
+        return _panels(drawn, data, self.panel, layout)
 
-    def _layers(self, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
+    def _named(self) -> pl.DataFrame:
+        told = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
+        return _short(told, (self.series, self.panel))
+
+    def _layers(self, data: pl.DataFrame, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
         import altair as alt
 
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, **scale, **axis)
-        names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, **_told_apart(self.series, names, points=False))
+        names = _distinct(data, self.series)
+        base = alt.Chart().encode(steps, **_told_apart(self.series, names, layout, points=False))
         marks = base.mark_point(filled=True, size=size, opacity=1, aria=True)
-        shaped = marks.encode(value, **_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
+        shaped = marks.encode(value, **_told_apart(self.series, names, layout, points=True), description=f"{TOLD}:N")
         layers = [base.mark_line(strokeWidth=1.5).encode(value), shaped]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
             known = base.transform_filter(_both_known(self.low, self.high))
             spans = known.mark_area(opacity=0.2) if self._spans == "Bands" else known.mark_rule()
             layers.insert(0, spans.encode(*ends))
-        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
-        return alt.layer(*layers, data=named).properties(height=layout.height)
+        return alt.layer(*layers, data=data).properties(height=layout.height)
 
     @property
     def promise(self) -> str:
@@ -164,8 +173,9 @@ class Curves(Lines):
             ticks = {"values": powers if low > 0 else [0.0, *powers]}
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
-        drawn = self._layers(steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
-        return _panels(drawn, self.data, self.panel, layout, own_values=True)
+        data = self._named()
+        drawn = self._layers(data, steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
+        return _panels(drawn, data, self.panel, layout, own_values=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +193,9 @@ class Bars(Plot):
 
         scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
         charts = []
-        named = _told(self.data, (self.y,), self.x, None, None)
+        named = _short(_told(self.data, (self.y,), self.x, None, None), (self.y, self.panel))
         for (name,), own in named.group_by(self.panel, maintain_order=True):
-            words = alt.Axis(labelLimit=_LABELS, grid=False)
+            words = alt.Axis(labelLimit=0, grid=False)
             base = alt.Chart(own, title=str(name)).encode(
                 alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=3)),
                 alt.Y(f"{_name(self.y)}:N", sort=own[self.y].to_list(), title=None, axis=words),
@@ -218,12 +228,11 @@ class Matrix(Plot):
             **{TOLD: pl.format("{}, {}: {}", self.row, self.column, self.text)},
         )
         size = max(self.size, min(layout.plot // max(1, self.data[self.column].n_unique()), 2 * self.size))
-        above = alt.Axis(orient="top", labelAngle=0, labelLimit=size)
+        shown = _short(_short(shown, (self.row,)), (self.column,), size // _WIDTH)
+        above = alt.Axis(orient="top", labelAngle=0, labelLimit=0)
         base = alt.Chart(shown).encode(
-            alt.Y(f"{_name(self.row)}:N", sort=_distinct(self.data, self.row), title=self.row_title),
-            alt.X(
-                f"{_name(self.column)}:N", sort=_distinct(self.data, self.column), title=self.column_title, axis=above
-            ),
+            alt.Y(f"{_name(self.row)}:N", sort=_distinct(shown, self.row), title=self.row_title),
+            alt.X(f"{_name(self.column)}:N", sort=_distinct(shown, self.column), title=self.column_title, axis=above),
         )
         strength = alt.Opacity("strength:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.4]), legend=None)
         colour = alt.condition("datum.below", alt.value(SERIES[1]), alt.value(SERIES[0]))
@@ -232,7 +241,7 @@ class Matrix(Plot):
         return alt.layer(cells, words).properties(width=alt.Step(size), height=alt.Step(28))
 
 
-def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str, Any]:
+def _told_apart(series: str, names: Sequence[str], layout: Layout, *, points: bool) -> dict[str, Any]:
     """Colours for the values of a column; for points alone also shapes: a line with a shape would get marks."""
     import altair as alt
 
@@ -242,7 +251,9 @@ def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str,
     field = f"{_name(series)}:N"
     legend = None
     if len(names) > 1:
-        legend = alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS)
+        widest = 25 + _WIDTH * max(map(cell_len, names))  # pixels, with the symbol
+        columns = max(1, min(3, 3 * layout.plot // 2 // widest))
+        legend = alt.Legend(title=None, orient="top", columns=columns, labelLimit=0)
     if points:
         return {"shape": alt.Shape(field, scale=scale(SHAPES), legend=legend)}
     return {"color": alt.Color(field, scale=scale(SERIES), legend=legend)}
@@ -261,7 +272,7 @@ def _panels(
 
     if panel is None:
         return chart.properties(width=layout.plot)
-    header = alt.Header(title=None, labelLimit=2 * _LABELS)
+    header = alt.Header(title=None, labelLimit=0)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
     small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
     if own_rows or own_values:
@@ -289,6 +300,15 @@ def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":
     if domain:
         return alt.Scale(domain=list(domain), nice=False)
     return alt.Scale(zero=zero, nice=True, padding=0 if zero else 6)
+
+
+def _short(data: pl.DataFrame, columns: Sequence[str | None], most: int = _LABELS) -> pl.DataFrame:
+    """The frame with the names that stand in the picture: different ones stay different, however long they are."""
+    for column in dict.fromkeys(filter(None, columns)):
+        names = _distinct(data.with_columns(pl.col(column).cast(pl.String)).drop_nulls(column), column)
+        short = labels([printable(name) for name in names], most)
+        data = data.with_columns(pl.col(column).cast(pl.String).replace(names, short))
+    return data
 
 
 def _distinct(data: pl.DataFrame, column: str) -> list[str]:

@@ -1,13 +1,13 @@
 """Tables as plain HTML, for notebooks and reports; every text is escaped."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
 import polars.selectors as cs
 
-from ..basics.printable import printable
+from ..basics.printable import is_right_to_left, isolated_runs, printable
 from .cells import cells, is_text, section_ends, with_unit
 from .table import Table
 from .to_csv import flat
@@ -32,15 +32,27 @@ class Codes:
 
     def html(self, text: str) -> str:
         """A text, escaped, with the meaning of each name in it on hover."""
+        return self._marked(text, lambda own: escape(printable(own)))
+
+    def prose(self, text: str) -> str:
+        """The same for a sentence of our own, in which names from right to left do not change the order."""
+        return self._marked(text, lambda own: isolated_names(escape(printable(own))))
+
+    def _marked(self, text: str, shown: Callable[[str], str]) -> str:
         parts, last = [], 0
         for match in self._words.finditer(text):
             said = escape(printable(self.meanings[match[0]]))
-            parts += [escape(printable(text[last : match.start()])), f'<abbr title="{said}">{escape(match[0])}</abbr>']
+            parts += [shown(text[last : match.start()]), f'<abbr title="{said}">{escape(match[0])}</abbr>']
             last = match.end()
-        return "".join([*parts, escape(printable(text[last:]))])
+        return "".join([*parts, shown(text[last:])])
 
 
 PLAIN = Codes({})
+
+
+def isolated_names(content: str) -> str:
+    """Escaped text whose names from right to left stand in elements of their own."""
+    return isolated_runs(content).replace("\u2068", "<bdi>").replace("\u2069", "</bdi>")
 
 
 def to_html(tables: Sequence[Table]) -> str:
@@ -65,7 +77,7 @@ def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | No
 
 
 def _notes(table: Table, codes: Codes) -> list[str]:
-    return [f'<p class="note">{codes.html(note)}</p>' for note in table.sentences]
+    return [f'<p class="note">{codes.prose(note)}</p>' for note in table.sentences]
 
 
 def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
@@ -75,7 +87,7 @@ def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[s
     # Headings say which column or row they are for. The first column heads its row if it holds words.
     titled = zip(headings, words, strict=True)
     heads = "".join(_cell(codes.html(text), 'scope="col"', word, styled=styled) for text, word in titled)
-    title = codes.html(table.title)
+    title = codes.prose(table.title)
     lines = [
         "<table>",
         f"<caption>{title if styled else f'<span>{title}</span>'}</caption>",
@@ -96,10 +108,11 @@ def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[s
 
 def _cell(content: str, scope: str, is_word: bool, *, styled: bool, heading: str = "", is_long: bool = False) -> str:
     element = "th" if scope else "td"
+    direction = 'dir="auto"' if is_right_to_left(content) else ""
     if styled:
         look = f'style="text-align: {"left" if is_word else "right"}"'
     else:
         look = ('class="long"' if is_long else "") if is_word else 'class="figure"'
         look += f' data-heading="{escape(heading)}"' if heading else ""
-    opening = " ".join(filter(None, (element, scope, look.strip())))
+    opening = " ".join(filter(None, (element, scope, look.strip(), direction)))
     return f"<{opening}>{content}</{element}>"

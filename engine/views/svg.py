@@ -1,12 +1,14 @@
 """A figure as SVG, for a page or a file: elements that draw alone, so that no text is markup and nothing is loaded."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from ..basics.errors import InputError
-from ..basics.printable import printable, printable_lines
+from ..basics.printable import isolated_runs, printable, printable_lines
 from .charts import PAPER, Layout
 from .figure import Figure
 from .html import PLAIN, Codes
@@ -21,11 +23,13 @@ _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
+_FONTS = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
+_NOWHERE = chr(0x10FFFE)  # a character that no font has
 _CONFIG = {
     "aria": False,
     "background": None,
     "padding": {"left": 16, "top": 5, "right": 5, "bottom": 5},  # where the fonts are missing, others are wider
-    "font": "Liberation Sans, Arimo, Arial, Helvetica, sans-serif",  # of one width on all systems
+    "font": _FONTS,
     "view": {"stroke": None},
     "axis": {
         **dict.fromkeys(("labelColor", "titleColor", "domainColor", "tickColor", "gridColor"), INK),
@@ -60,14 +64,18 @@ def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Cod
 
 
 def as_files(figure: Figure) -> dict[str, bytes]:
-    """`svg` and `pdf` (transparent) and `png` (white, 300 pixels an inch), at most as wide as a column or a page."""
+    """`svg` and `pdf` (transparent) and `png` (white, 300 pixels an inch), at most as wide as a column or a page.
+
+    In `pdf` and `png`, a character without a font has its number, such as `U+4E2D`: boxes would all be alike.
+    """
     import vl_convert
 
     root = _drawn(figure, figure.name, str, PAPER)
-    pixels = float(root.get("width", "1")), float(root.get("height", "1"))
-    millimetres = min(MILLIMETRES[figure.wide], pixels[0] * _MILLIMETRES_PER_PIXEL)
-    scale = millimetres / pixels[0]
+    pixels, scale = _size(root, figure)
     svg = f'<?xml version="1.0" encoding="UTF-8"?>\n{_sized(root, pixels, scale, "mm")}\n'
+    if missing := "".join(without_font(svg.encode()).values()):
+        root = _drawn(figure, figure.name, str, PAPER, {ord(own): f"U+{ord(own):04X}" for own in missing})
+        pixels, scale = _size(root, figure)
     in_points = scale * 72 / 25.4  # vl-convert takes a pixel for a point
     points = _sized(root, pixels, in_points, "")
     ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
@@ -82,22 +90,58 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     }
 
 
+def without_font(svg: bytes) -> dict[str, str]:
+    """The characters of a picture that no font of this machine has, by script."""
+    texts = "".join("".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{{{_SVG}}}text"))  # noqa: S314 - ours
+    missing: dict[str, str] = {}
+    for character in dict.fromkeys(texts):
+        if unicodedata.category(character)[0] not in "ZC" and _glyph(character) == _glyph(_NOWHERE):
+            script = unicodedata.name(character, "other").partition(" ")[0]
+            missing[script] = missing.get(script, "") + character
+    return missing
+
+
+@cache
+def _glyph(character: str) -> bytes:
+    """How a character is drawn; the same for all that no font has."""
+    import vl_convert
+
+    text = ET.Element(f"{{{_SVG}}}svg", {"width": "40", "height": "40"})
+    ET.SubElement(text, f"{{{_SVG}}}text", {"x": "9", "y": "24", "font-family": _FONTS}).text = character
+    return vl_convert.svg_to_png(ET.tostring(text, encoding="unicode"))
+
+
+def _size(root: ET.Element, figure: Figure) -> tuple[tuple[float, float], float]:
+    """Width and height of a picture in pixels, and millimetres per pixel in a file."""
+    pixels = float(root.get("width", "1")), float(root.get("height", "1"))
+    return pixels, min(MILLIMETRES[figure.wide], pixels[0] * _MILLIMETRES_PER_PIXEL) / pixels[0]
+
+
 def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
     for name, length in zip(("width", "height"), pixels, strict=True):
         root.set(name, f"{length * scale:.3f}{unit}")
     return ET.tostring(root, encoding="unicode")
 
 
-def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str], layout: Layout) -> ET.Element:
+def _drawn(
+    figure: Figure,
+    identifier: str,
+    colour: Callable[[str], str],
+    layout: Layout,
+    instead: Mapping[int, str] | None = None,
+) -> ET.Element:
     """The picture as a tree, with the figure's caption and description as its title and description."""
     import vl_convert
 
-    specification = _shown(figure.plot.chart(layout).to_dict(validate=False))  # Vega-Lite itself refuses what is wrong
+    chart = figure.plot.chart(layout).to_dict(validate=False)  # Vega-Lite itself refuses what is wrong
+    specification = _shown(chart, instead or {})
     version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
     specification["config"] = _CONFIG
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
     root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
     _clean(root, colour)
+    for label in root.iter(f"{{{_SVG}}}text"):
+        label.text = isolated_runs(label.text or "")
     names: dict[str, str] = {}  # of clip paths, after the figure: Vega counts them over the whole process
     for element in root.iter():
         if (old := element.get("id")) is not None:
@@ -113,13 +157,13 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str], layout
     return root
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, instead: Mapping[int, str]) -> Any:
     """A specification whose texts XML can hold: a control character, as in a model's name, would end the process."""
     if isinstance(value, Mapping):
-        return {printable_lines(name): _shown(inner) for name, inner in value.items()}
+        return {_shown(name, instead): _shown(inner, instead) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_shown(inner) for inner in value]
-    return printable_lines(value) if isinstance(value, str) else value
+        return [_shown(inner, instead) for inner in value]
+    return printable_lines(value).translate(instead) if isinstance(value, str) else value
 
 
 def _title(element: ET.Element, text: str) -> None:

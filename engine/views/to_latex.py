@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
+from ..basics.apart import apart, numbered
 from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
 from .formats import Format
@@ -44,13 +45,14 @@ def latex(text: str) -> str:
 def to_latex(tables: Sequence[Table], _: int = 0) -> str:
     """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
     needs = "% Needs \\usepackage{booktabs} in the preamble."
-    labels: list[str] = []  # such as `tab:drop-of-act-repetition-mini`; a number tells those of the same title apart
-    for table in tables:
-        plain = unicodedata.normalize("NFKD", table.title).encode("ascii", "ignore").decode().lower()
-        labels.append(f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}")
-    same = [labels[:i].count(label) for i, label in enumerate(labels)]
-    labels = [f"{label}-{before + 1}" if before else label for label, before in zip(labels, same, strict=True)]
+    labels = apart((table.title for table in tables), lambda title: numbered(_label(title)))
     return "\n\n".join([needs, *map(_environment, tables, labels)]) + "\n" if tables else ""
+
+
+def _label(title: str) -> str:
+    """Such as `tab:drop-of-act-repetition-mini`."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}"
 
 
 def _environment(table: Table, label: str) -> str:

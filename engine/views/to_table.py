@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..basics.printable import printable
+from ..basics.printable import isolated_lines, printable
 from .cells import cell_parts, is_text, section_ends
 from .formats import WIDTH, Format
 from .table import Column, Table
@@ -24,7 +24,7 @@ def to_terminal(tables: Sequence[Table], width: int = WIDTH) -> str:
     console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False)
     for drawn in to_rich(tables, width):
         console.print(drawn)
-    return stream.getvalue()
+    return isolated_lines(stream.getvalue())
 
 
 def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:

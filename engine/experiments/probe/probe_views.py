@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...basics.printable import counted
+from ...basics.printable import counted, isolated
 from ...library.sentences import CORRECT
 from ...requests.summary import DIFFERENCE, HOLM, correction_note, differences_in, disagreements
 from ...statistics.intervals import CONFIDENCE
@@ -176,7 +176,8 @@ def _of_targets(run: "ProbeRun") -> pl.Expr:
 
 def _shown(compared: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """What is compared → as a table says it: the column of groups stands there once."""
-    return {name: f"{one} − {re.sub('^[^=]*=', '', other)}" for name, (one, other) in compared.items()}
+    sides = {name: (isolated(one), isolated(re.sub("^[^=]*=", "", other))) for name, (one, other) in compared.items()}
+    return {name: " − ".join(both) for name, both in sides.items()}
 
 
 def _target(run: "ProbeRun") -> list[Column]:

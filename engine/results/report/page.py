@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from markupsafe import Markup
 from ...basics.printable import printable
 from ...views import Figure, Section
 from ...views.charts import PAGE, PHONE
-from ...views.html import Codes, table_html
+from ...views.html import Codes, isolated_names, table_html
 from ...views.palette import declarations, variables
 from ...views.svg import for_page
 
@@ -74,10 +75,11 @@ def _template() -> Any:
     )
     environment.filters |= {
         "table": lambda table, *page: Markup(table_html(table, *page)),  # noqa: S704 - every text in it is escaped
-        "told": lambda text, codes: Markup(codes.html(text)),  # noqa: S704 - every text in it is escaped
+        "told": lambda text, codes: Markup(codes.prose(text)),  # noqa: S704 - every text in it is escaped
         "is_long": lambda table: len(table.frame) > _SHORT,
         "pictures": _pictures,
-        "printable": printable,
+        "shown": printable,
+        "printable": lambda text: Markup(isolated_names(escape(printable(text)))),  # noqa: S704 - escaped
     }
     return environment.get_template("page.html")
 

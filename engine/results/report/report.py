@@ -1,13 +1,16 @@
 """`ng.report` and `ng.figures`: finished runs as one HTML file, and their figures as files for a paper."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from ...basics.apart import stems
 from ...basics.atomic import json_bytes, make_place, write_bytes
 from ...basics.errors import InputError, needs_extra
+from ...basics.printable import some
 from ...basics.reading import MissingFileError, open_regular, read_regular, unreadable
+from ...runs.progress import Reporter
 from ...views import Figure
 from ..comparison.runs import Runs, open_runs
 
@@ -90,25 +93,34 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
     with needs_extra(*LIBRARIES):
         from .chapters import chapters
 
-        named: dict[str, Figure] = {}
+        named: list[tuple[str, Figure]] = []
         for number, chapter in enumerate(chapters(opened), 1):
             # Of several runs the first chapter has all of them; every other one is a run's.
-            before = "" if len(opened) == 1 or number == 1 else f"{plain(chapter.title)}-"
-            for figure in (figure for section in chapter.sections for figure in section.figures):
-                named[f"{before}{figure.name}"] = figure
+            before = "" if len(opened) == 1 or number == 1 else f"{chapter.title}-"
+            figures_of = (figure for section in chapter.sections for figure in section.figures)
+            named += [(f"{before}{figure.name}", figure) for figure in figures_of]
     return write_figures(named, target)
 
 
-def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
-    """Write figures as files, named without their ending; errors as for `figures`."""
+def write_figures(named: Sequence[tuple[str, Figure]], target: Path) -> list[Path]:
+    """Write figures as files with names that say these texts; errors as for `figures`."""
     ours = _written_before(target)
     with needs_extra(*LIBRARIES):
-        from ...views.svg import as_files
+        from ...views.svg import as_files, without_font
 
         content: dict[str, bytes] = {}
-        for stem, figure in named.items():
+        for stem, (_, figure) in zip(stems([text for text, _ in named]), named, strict=True):
             content |= {f"{stem}.{ending}": picture for ending, picture in as_files(figure).items()}
             content[f"{stem}.csv"] = figure.data.write_csv().encode()
+        missing: dict[str, str] = {}
+        for name, own in content.items():
+            missing |= without_font(own) if name.endswith(".svg") else {}
+    if missing:
+        told = ", ".join(f"{script} {some([*characters], 10)}" for script, characters in missing.items())
+        Reporter().say(
+            f"{target}: no font of this machine has {told}: PDF and PNG have their numbers, such as U+4E2D, and SVG "
+            "has the characters; install a font for this script, such as one of the Noto fonts, and draw them again"
+        )
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:
         raise InputError(f"{target / foreign[0]} exists and was not written by `figures`; choose another --output")
@@ -132,8 +144,3 @@ def _written_before(folder: Path) -> set[str]:
         return set()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not as negengine writes it ({str(error)[:80]}); choose another --output") from None
-
-
-def plain(text: str) -> str:
-    """A text as the beginning of a file's name."""
-    return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text).split()) or "run"

