@@ -5,7 +5,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from io import BufferedReader
@@ -149,8 +149,11 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-def parse_json(text: str, location: str) -> Any:
-    """The value of a JSON text; InputError if it is none, too deep, or a string holds what is not text."""
+def parse_json(text: str, location: str, of_pairs: Callable[..., Any] | None = None) -> Any:
+    """The value of a JSON text; InputError if it is none, too deep, or a string holds what is not text.
+
+    `of_pairs` makes an object of its keys and values, by default a dictionary.
+    """
     if text.count("[") + text.count("{") > DEEPEST:
         depth = 0
         for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
@@ -158,7 +161,7 @@ def parse_json(text: str, location: str) -> Any:
             if depth > DEEPEST:
                 raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=of_pairs)
     except ValueError as error:
         raise InputError(f"{location}: not JSON ({error})") from error
     if "\\u" in text:  # only an escape can stand for such a character: the lines themselves are checked as text

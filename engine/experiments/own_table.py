@@ -18,7 +18,7 @@ from ..inference.free_text import MASK
 from ..library.shown import Shown
 from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
 from ..text.spelling import shrinks, trims
-from ..text.table import Check, Rows, Stimuli, TableLike, find_column, needed_column, open_table
+from ..text.table import Check, Rows, TableLike, find_column, needed_column, open_table
 from ..text.table import Table as UserTable
 from ..views import Column, Table
 from .experiment import Experiment
@@ -213,7 +213,7 @@ class TableExperiment(Experiment):
         """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
         return {}
 
-    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
+    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[UserTable, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
         texts = (*columns.needed, *columns.optional)
         if twice := [name for name in texts if texts.count(name) > 1]:

@@ -24,8 +24,9 @@ from ..requests.stage import Kind, Planned, RequestStage, complete
 from ..requests.valid import refused
 from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts, changed
-from ..text.table import MISSING, Rows, Stimuli, TableLike
+from ..text.table import Rows, TableLike
 from ..text.table import Table as UserTable
+from ..text.table_cells import MISSING
 from .data_sets.sources import named_place
 from .labels import Labels, Told
 from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, TOKENS, OwnColumns, TableExperiment, TablePlan, said_by_name
@@ -107,14 +108,14 @@ def named_splits(groups: Sequence[str]) -> list[pl.Expr]:
 class TableRequests:
     """The requests of a table, a source of `RequestStage`."""
 
-    stimuli: Stimuli
+    stimuli: UserTable
     columns: RequestColumns
     kind: Kind[Any]
     invalid: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict.fromkeys((*ITEM, WHY), pl.String)))
     sizes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, stimuli: Stimuli, columns: RequestColumns, kind: Kind[Any], *, skip_bad: bool) -> "TableRequests":
+    def of(cls, stimuli: UserTable, columns: RequestColumns, kind: Kind[Any], *, skip_bad: bool) -> "TableRequests":
         """Raises InputError for the first item that cannot be judged, if none is to be skipped."""
         source, sizes, faults = cls(stimuli, columns, kind), list[int](), columns.faults()
         read = {name for fault in faults.values() for name in fault.meta.root_names()}

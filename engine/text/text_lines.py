@@ -5,7 +5,7 @@ import hashlib
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,9 +196,9 @@ def json_rows(lines: Iterable[Located]) -> list[Row]:
     return [Row(json_object(line, location), location) for line, location in lines]
 
 
-def json_object(line: str, location: str) -> dict[str, Any]:
-    """The JSON object of a line."""
-    fields = parse_json(line, location)
+def json_object(line: str, location: str, of_pairs: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """The JSON object of a line; `of_pairs` makes an object of its keys and values."""
+    fields = parse_json(line, location, of_pairs)
     if not isinstance(fields, dict):
         raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
     return fields

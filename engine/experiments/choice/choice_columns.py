@@ -24,7 +24,8 @@ from ...basics.errors import InputError
 from ...requests.span import ALONE
 from ...requests.valid import of_choice
 from ...text.spelling import trimmed
-from ...text.table import MISSING, Table
+from ...text.table import Table
+from ...text.table_cells import MISSING
 from ..own_table import NO, ROW, YES, yes_or_no
 from ..table_requests import RequestColumns, context, named_splits
 
@@ -150,7 +151,7 @@ class Columns(RequestColumns):
             return self
         ways, numbers, last_is_named = dict.fromkeys((LABEL, TEXT, LETTER, NUMBER), 0), set[int](), False
         for part in range(len(table.sizes)):
-            for own, right in self.of_rows(table.rows(part).frame):
+            for own, right in self.of_rows(table.read(part).frame):
                 if right is None:
                     continue
                 ways[LABEL] += right in own.labels

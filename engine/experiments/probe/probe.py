@@ -29,7 +29,7 @@ from ...requests.summary import DIFFERENCE, HOLM, compared
 from ...requests.vocabulary import Ranked, Vocabulary
 from ...requests.word import Word
 from ...runs.stage import changed
-from ...text.table import Check, Stimuli, TableLike, find_column, needed_column
+from ...text.table import Check, TableLike, find_column, needed_column
 from ...text.table import Table as UserTable
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
@@ -362,7 +362,7 @@ class OwnSentences(TableRequested):
         known = changed(self, mask_token=exported.mask_token, left_out=self.ranked.left_out(exported.tokenizer))
         return TableRequested.stage(known, exported)
 
-    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
+    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[UserTable, Labels]:
         stimuli, labels = super().scan(table, columns, check)
         cast("Columns", columns).refuse_unknown(table.name, labels)
         labels.read.extend(self.left_out)

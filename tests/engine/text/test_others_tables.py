@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import ERRORS, LOOKS_MISSING, MISSING, find_column, open_table
+from negengine.engine.text.table import find_column, open_table
+from negengine.engine.text.table_cells import ERRORS, LOOKS_MISSING, MISSING
 
 CASES = Path(__file__).parents[4] / "shared/cases/tables/in"
 WANTED = [("It is [MASK].", "x"), ("No, it is not [MASK].", "y")]
@@ -237,6 +238,29 @@ def test_files_of_a_folder_keep_their_names_apart_and_hidden_ones_are_left_alone
         write(b"\0\5\x16\7", name)
     table = open_table(tmp_path)
     assert [table.file(number) for number in range(3)] == ["dev.csv", "dev.tsv", "test"]
+
+
+def test_an_archive_is_the_folder_that_is_in_it(write, tmp_path):
+    path = tmp_path / "own.zip"
+    members = {"data/b.csv": "text,kind\nb,x\n", "data/a.jsonl": '{"text": "a", "n": 1}\n', "notes.txt": "no table"}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.mkdir("data")
+        for name, text in {**members, "__MACOSX/data/._b.csv": "\0\5\x16\7"}.items():
+            archive.writestr(name, text)
+    for name in ("b.csv", "a.jsonl"):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / name).write_text(members[f"data/{name}"])
+    packed, plain = (rows_of(source, labels=())[0] for source in (path, tmp_path / "own"))
+    assert (packed.title, packed.sha256, packed.file_names) == ("own", plain.sha256, ("a", "b"))
+    assert [packed.read(part).frame.rows() for part in (0, 1)] == [plain.read(part).frame.rows() for part in (0, 1)]
+    assert packed.location(1, 1, 2) == f"{path}/b.csv:2"
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more/b.csv", "text\nc\n")
+    assert refusal(path) == f"{path}: two files have the name 'b.csv'; unpack it and give one folder"
+    assert "own.zip: the archive cannot be unpacked (" in refusal(write(path.read_bytes()[:200], "own.zip"))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "no table")
+    assert "own.zip: this archive does not hold a table" in refusal(path)
 
 
 @pytest.mark.parametrize("name", ["pq_arrow", "pq2_duck", "pq3_duck", "pq_duck"])

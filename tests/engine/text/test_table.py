@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import ERRORS, MISSING, ROWS_PER_PART, find_column, needed_column, open_table
+from negengine.engine.text.table import ROWS_PER_PART, find_column, needed_column, open_table
+from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
 SENTENCES = ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"]

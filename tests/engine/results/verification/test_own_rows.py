@@ -10,7 +10,7 @@ from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
-from negengine.engine.text import spelling, table, table_sources
+from negengine.engine.text import spelling, table, table_cells, table_sources
 from negengine.export.own_rows import difference
 
 NFD = unicodedata.normalize("NFD", "nié")
@@ -55,10 +55,10 @@ def first_alike(table, _option, _given, obvious):
 
 # File → what is at fault: the module, what it has, and what stands there instead.
 FAULTS = {
-    "missing.csv": (table, "MISSING", ("",)),
-    "spelled.csv": (table, "_label", lambda column: column),
-    "pipes.csv": (table, "_label", lambda column: column.str.replace_all("|", "/", literal=True)),
-    "error.csv": (table, "ERRORS", ()),
+    "missing.csv": (table_cells, "MISSING", ("",)),
+    "spelled.csv": (table, "label", lambda column: column),
+    "pipes.csv": (table, "label", lambda column: column.str.replace_all("|", "/", literal=True)),
+    "error.csv": (table_cells, "ERRORS", ()),
     "case.csv": (table, "find_column", first_alike),
     "repeated.csv": (spelling, "_seen", lambda _: ""),
     "ids.jsonl": (table_sources, "column_of", floats),
@@ -66,7 +66,7 @@ FAULTS = {
     "fractions.jsonl": (table_sources, "column_of", whole),
     "twice.jsonl": (table_sources, "_json_row", lambda text, line: table_sources._Raw(line, json.loads(text))),
     "joined.csv": (table_sources.Source, "_is_header", lambda *_: False),
-    "unpaired.csv": (table, "MISSING", ("",)),
+    "unpaired.csv": (table_cells, "MISSING", ("",)),
 }
 
 

@@ -1,0 +1,138 @@
+"""What the cells of a user's table mean: types over the whole table, missing values, labels that rows share.
+
+A part of a table has a column in the type of its own values. Values of several kinds are texts beside their kinds.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import NoneType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
+"""What stands for no value in a cell, whatever wrote it: R, pandas, spreadsheets, databases."""
+LOOKS_MISSING = ("None", "none", "NONE", "null", "NULL", "Null", "nan", "NAN", "N/A", "n/a", "#NULL!")
+"""What can be a word or a name, and is told where it stands."""
+ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
+_NEEDED = "a text is needed"
+_MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
+_TYPES = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64, NoneType: pl.Null}
+_EXACT = 2**53  # whole numbers up to here are the same as fractions
+_SPACES, _INVISIBLE = r"[\s\p{Zs}]+", "[\u200b\u2060\ufeff\u00ad\u200e\u200f]"
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON text, whatever it is."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def column_of(name: str, values: Iterable[Any]) -> pl.Series:
+    """Values of any library as a column; NaN and its like are null."""
+    found = list(values)
+    if not set(map(type, found)) <= {str, NoneType}:
+        found = list(map(_plain, found))
+    types = set(map(type, found)) - {NoneType}
+    if len(types) < 2 and types <= set(_TYPES):
+        with suppress(TypeError):  # a whole number can be too large
+            return pl.Series(name, found, _TYPES[types.pop()] if types else pl.Null)
+    both = [None if value is None else {"kind": _kind(value), "text": _text(value)} for value in found]
+    return pl.Series(name, both, _MIXED)
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it; None where it stands for no value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    for kind in (str, bool, int, float):
+        if isinstance(value, kind):
+            return None if value != value else kind(value)  # noqa: PLR0124 - NaN
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return value if isinstance(value, Mapping | list | tuple | set | None) else str(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "whole" if abs(value) <= _EXACT else "large" if -(2**63) <= value < 2**63 else "huge"
+    return {str: "text", bool: "truth", float: "fraction"}.get(type(value), "nested")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else as_json(value)
+
+
+def exact(value: Any) -> Any:
+    """A whole number where a fraction is one, such as in spreadsheets, where every number is a fraction."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
+    return int(value) if is_whole else value
+
+
+def kinds_of(column: pl.Series) -> set[str]:
+    """What the values of a part are.
+
+    `text`, `truth`, `whole`, `large` and `huge` (whole numbers, too), `fraction`, `nested` (lists and objects), or a
+    type.
+    """
+    if column.null_count() == len(column):
+        return set()
+    if column.dtype == _MIXED:
+        return set(column.struct.field("kind").drop_nulls())
+    if column.dtype.is_integer():
+        return {_kind(column.min()), _kind(column.max())}
+    known = {pl.String(): "text", pl.Boolean(): "truth", pl.Float32(): "fraction", pl.Float64(): "fraction"}
+    return {known.get(column.dtype, str(column.dtype))}
+
+
+def type_of(kinds: set[str], types: set[pl.DataType]) -> pl.DataType:
+    """What a column is over the whole table; a whole number never becomes a fraction that differs from it."""
+    own = types - {pl.Null()}
+    if len(kinds) == len(own) == 1 and _MIXED not in own:
+        return own.pop()
+    if kinds and kinds <= {"whole", "large"}:
+        return pl.Int64()
+    return pl.Float64() if kinds and kinds <= {"whole", "fraction"} else pl.String()
+
+
+def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """A column of a part in its type of the whole table; a text is the one that a person sees."""
+    if column.dtype == _MIXED:
+        column = column.struct.field("text").alias(column.name)
+    if column.dtype.is_float() and dtype == pl.String:
+        return pl.Series(column.name, [None if value is None else repr(value) for value in column], dtype)
+    return column.cast(dtype)
+
+
+def not_texts(column: pl.Series) -> pl.Series:
+    """For each row why its value is not a text; null where it is one, or nothing."""
+    if column.dtype in {pl.String, pl.Null}:
+        return pl.Series("reason", [None] * len(column), pl.String)
+    is_odd = column.struct.field("kind") != "text" if column.dtype == _MIXED else column.is_not_null()
+    rows = pl.DataFrame({"value": as_type(column, pl.String()), "is odd": is_odd})
+    told = pl.lit(f"{column.name} is ") + pl.col("value") + f"; {_NEEDED}"
+    return rows.select(pl.when("is odd").then(told).alias("reason")).to_series()
+
+
+def unusable(frame: pl.DataFrame, texts: Sequence[str], names: Sequence[str]) -> pl.Series:
+    """Why rows lack one of `texts`, or hold an error of a spreadsheet in one of `names`; null where they do not."""
+    reasons = [pl.lit(None, pl.String)]
+    for name in names:
+        text = pl.col(name).cast(pl.String).str.strip_chars()
+        if name in texts:
+            missing = (
+                pl.when(text == "").then(pl.lit("empty")).when(text.is_in(MISSING)).then(text + ", a missing value")
+            )
+            reasons.append(f"{name} is " + missing.when(text.is_null()).then(pl.lit("missing")) + f"; {_NEEDED}")
+        error = pl.when(text.is_in(ERRORS)).then(text + ", an error of a spreadsheet; correct the cell")
+        reasons.append(f"{name} is " + error)
+    return frame.select(pl.coalesce(reasons).alias("reason")).to_series()
+
+
+def label(column: pl.Series) -> pl.Series:
+    """What rows share, in one spelling: composed letters, usual spaces, none at the ends, nothing invisible."""
+    if column.dtype != pl.String:
+        return column
+    text = column.str.normalize("NFC").str.replace_all(_INVISIBLE, "").str.replace_all(_SPACES, " ").str.strip_chars()
+    return text.set(text.is_in(MISSING), None)
