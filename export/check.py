@@ -23,7 +23,7 @@ from .checkpoint import (
     locate,
 )
 from .families import first_position, has_standard_attention, longest_of
-from .inventory import SAFE, take, weight_files, weights_of
+from .inventory import SAFE, take, tensors_of, tensors_on_hub, weight_files, weights_of
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
@@ -90,12 +90,13 @@ class _Looks:
 
     def head(self) -> str:
         """What is known of its weights: their names in the files, or the class that saved them."""
-        wanted, files = self.task.head.families[type(self.config)].__name__, None
+        wanted, files, tensors = self.task.head.families[type(self.config)].__name__, None, None
         with suppress(InputError):  # which `weights` says
             self.weights()
             files = weight_files(self.source)
-        if files:
-            inventory = take(self.source, self.task.head, self.config, files)
+            tensors = tensors_on_hub(self.source) if files is None else tensors_of(files)
+        if tensors:
+            inventory = take(self.source, self.task.head, self.config, tensors, files or ())
             return "; ".join([f"{wanted}, whose weights are all there", *inventory.lines()])
         saved = [name for name in self.config.architectures or [] if name != wanted]
         doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""

@@ -55,6 +55,7 @@ ONLY_PICKLED = (
     "use it only for a source that you trust"
 )
 
+DEQUANTISED = ("fp8", "mxfp4")  # methods whose weights transformers makes floating numbers of, on any machine
 UNQUANTISED = "give the checkpoint that it was made from, whose weights are floating numbers"
 
 
@@ -357,6 +358,8 @@ def load_config(source: Source) -> PretrainedConfig:
         said = " ".join(line.strip() for line in str(error).splitlines() if line.strip()) or first_line(error)
         raise InputError(f"{source.name}: config.json is not readable: {said}") from None
     keep_rotations(source.name, config, written)
+    if dequantised(written):
+        config.quantization_config |= {"dequantize": True}  # on a GPU, too
     for key, value in {**_OUTPUTS, **family_of(config).settings}.items():
         setattr(config, key, value)
     if isinstance(padding := written.get("pad_index"), int):  # FlauBERT and XLM of transformers 4 read this key alone
@@ -374,9 +377,16 @@ _OUTPUTS = {"return_dict": True, "torchscript": False, "output_attentions": Fals
 
 def refuse_quantised(name: str, written: Mapping[str, Any]) -> None:
     """An InputError if config.json says that the weights are not floating numbers."""
-    if said := written.get("quantization_config") or written.get("compression_config"):
+    if (said := written.get("quantization_config") or written.get("compression_config")) and not dequantised(written):
         method = said.get("quant_method") if isinstance(said, dict) else said
         raise InputError(f"{name} is quantised ({method or 'bitsandbytes'}): {UNQUANTISED}")
+
+
+def dequantised(written: Mapping[str, Any]) -> str:
+    """The method by which weights are quantised that are read as floating numbers; empty if they are such numbers."""
+    said = written.get("quantization_config")
+    method = str(said.get("quant_method")) if isinstance(said, dict) else ""
+    return method if method in DEQUANTISED else ""
 
 
 def _config_file(source: Source) -> Path:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,13 @@ from typing import Any
 import huggingface_hub
 import torch
 from httpx import HTTPError
-from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    NotASafetensorsRepoError,
+    SafetensorsParsingError,
+)
 from safetensors import SafetensorError, safe_open
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.modeling_utils import load_state_dict
@@ -35,6 +41,7 @@ from .checkpoint import (
     Checkpoint,
     Head,
     Source,
+    dequantised,
     json_object,
     refuse_pointer,
     use_head_of_authors,
@@ -43,7 +50,13 @@ from .families import NEWER
 from .observe import told_in_one_line
 
 SAFE, PICKLED = ".safetensors", ".bin"
-_FLOATS = {"F64", "F32", "F16", "BF16"}
+_FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_OF_A_BYTE = {  # what weights that are dequantised, and their scales, are stored as
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+    "F8_E8M0": torch.float8_e8m0fnu,
+    "U8": torch.uint8,
+}
 _BYTES_IN_FP32 = 4
 
 
@@ -64,17 +77,23 @@ class Inventory:
     shared: Mapping[str, str] = field(default_factory=dict)  # a parameter without a tensor → the tensor that it shares
     is_untied: bool = False  # the files hold a head of its own, whatever config.json says
     unused: tuple[str, ...] = ()  # tensors that are of no use for the task
+    dequantised: str = ""  # the method by which the weights in the files are quantised, which are read as floats
 
     @property
     def digest(self) -> str:
         """SHA-256 of all that is accounted for."""
         tensors = {name: [own.dtype, *own.shape] for name, own in sorted(self.tensors.items())}
         said = [tensors, self.loaded_as, dict(self.shared), self.is_untied, self.unused]
+        said += [self.dequantised] if self.dequantised else []
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def lines(self) -> list[str]:
         """What a user should know, though no number depends on it."""
         told = []
+        if self.dequantised:
+            told.append(
+                f"its weights are quantised ({self.dequantised}); the numbers that they stand for are the model"
+            )
         if self.is_untied:
             told.append(
                 "its head has weights of its own, which are read, though config.json says that it shares others"
@@ -188,10 +207,20 @@ def tensors_of(files: Iterable[Path]) -> dict[str, Tensor]:
     return found
 
 
+def tensors_on_hub(source: Source) -> dict[str, Tensor] | None:
+    """The same of a model's files on the hub, of which the headers alone are fetched; None if the hub does not tell."""
+    with suppress(HfHubHTTPError, HTTPError, OSError, NotASafetensorsRepoError, SafetensorsParsingError):
+        if not huggingface_hub.constants.HF_HUB_OFFLINE:
+            found = huggingface_hub.HfApi().get_safetensors_metadata(source.location, revision=source.revision)
+            tensors = [item for file in found.files_metadata.values() for item in file.tensors.items()]
+            return {name: Tensor(own.dtype, tuple(own.shape)) for name, own in tensors}
+    return None
+
+
 def _described(value: object) -> Tensor:
     if not isinstance(value, torch.Tensor):
         raise TypeError("it holds more than tensors by their names, as transformers' save_pretrained writes them")
-    kinds = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+    kinds = {kind: name for name, kind in (_FLOATS | _OF_A_BYTE).items()}
     return Tensor(kinds.get(value.dtype, str(value.dtype)), tuple(value.shape))
 
 
@@ -213,7 +242,8 @@ def weights_of(source: Source) -> dict[str, float] | None:
 def _size(path: Path) -> int:
     if path.suffix != SAFE:
         return path.stat().st_size
-    return _BYTES_IN_FP32 * sum(math.prod(own.shape) for own in tensors_of([path]).values())
+    found = tensors_of([path])  # a byte of blocks holds two numbers
+    return _BYTES_IN_FP32 * sum(math.prod(own.shape) * (1 + key.endswith("_blocks")) for key, own in found.items())
 
 
 # ---------------------------------------------------------------- what a model takes of them
@@ -226,19 +256,26 @@ _OF_NO_USE = re.compile(
 )
 _WRAPPERS = r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
 _DECODER_BIAS = ".decoder.bias"
+_SCALES = ("_scale_inv", ".scale", ".qscale_weight", "_scales")  # as fp8 and mxfp4 name them
 
 
 def _quantised(name: str, how: str) -> str:
     return f"{name} is quantised ({how}): {UNQUANTISED}"
 
 
-def take(source: Source, head: Head, config: PretrainedConfig, files: Iterable[Path]) -> Inventory:
-    """Account for every tensor of the files and for every parameter of the model; an InputError if something is left.
+def take(
+    source: Source,
+    head: Head,
+    config: PretrainedConfig,
+    tensors: Mapping[str, Tensor],
+    files: Sequence[Path] = (),
+) -> Inventory:
+    """Account for every tensor and for every parameter of the model; an InputError if something is left.
 
-    Where the files hold a head of its own, or DeBERTa's under its authors' name, the configuration is told.
+    With the files that hold the tensors, heads of their own are told from shared ones. Where they are DeBERTa's under
+    its authors' name, the configuration is told.
     """
-    name, kind, files = source.name, head.families[type(config)], list(files)
-    tensors = tensors_of(files)
+    name, kind = source.name, head.families[type(config)]
     if getattr(config, "legacy", False) and any(key.startswith("lm_predictions.") for key in tensors):
         use_head_of_authors(config)
     prefix = f"{kind.base_model_prefix}."
@@ -247,6 +284,10 @@ def take(source: Source, head: Head, config: PretrainedConfig, files: Iterable[P
     }  # parameter → tensor, if their names agree
     _refuse_wrapped(name, kind, config, tensors, written)
     shared, is_untied = _shared(name, kind, config, files, written)
+    method = dequantised(config.to_dict())
+    in_bytes = [key for key, own in tensors.items() if own.dtype not in _FLOATS and not _OF_NO_USE.fullmatch(key)]
+    if method and (alone := [key for key in in_bytes if not _is_scaled(key, tensors)]):
+        raise InputError(_quantised(name, f"{alone[0]} is {tensors[alone[0]].dtype}, without the scales of {method}"))
     missing, unread, wrong = _dry_run(name, kind, config, tensors)
     missing -= {*shared}
     for own in [own for own in missing if own.endswith(_DECODER_BIAS)]:  # transformers 4 shares it always
@@ -257,7 +298,8 @@ def take(source: Source, head: Head, config: PretrainedConfig, files: Iterable[P
     missing -= {*tied}
     missing -= {*adapter.names_in(source.adapter)} if source.adapter else set()
     used = {key: own for key, own in tensors.items() if key not in unread}
-    if quantised := [key for key, own in used.items() if own.dtype not in _FLOATS and not _OF_NO_USE.fullmatch(key)]:
+    unread -= {key for key in unread if method and key.endswith(".activation_scale")}  # floats need no scale
+    if not method and (quantised := [key for key in in_bytes if key in used]):
         raise InputError(_quantised(name, f"{quantised[0]} is {used[quantised[0]].dtype}"))
     if quantised := sorted(key for key in unread if _QUANTISED.fullmatch(key)):
         raise InputError(_quantised(name, f"{quantised[0]} scales another tensor"))
@@ -269,18 +311,25 @@ def take(source: Source, head: Head, config: PretrainedConfig, files: Iterable[P
     unread = {key for key in unread if not _OF_NO_USE.fullmatch(key)}
     if left := sorted(unread - _of_other_heads(kind, config)) if unread else []:
         raise InputError(f"{name}: {_unread(left, kind, config)}")
-    return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)))
+    return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)), method)
+
+
+def _is_scaled(key: str, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether a tensor of bytes is one that transformers dequantises: its scales are beside it, or it is the scales."""
+    stem, blocks = key.removesuffix("weight"), key.removesuffix("blocks")
+    scales = {f"{key}_scale_inv", f"{stem}scale", f"{stem}qscale_weight", f"{blocks}scales"} - {key}
+    return tensors[key].dtype in _OF_A_BYTE and (key.endswith(_SCALES) or any(scale in tensors for scale in scales))
 
 
 def _shared(
-    name: str, kind: type[PreTrainedModel], config: PretrainedConfig, files: list[Path], written: Mapping[str, str]
+    name: str, kind: type[PreTrainedModel], config: PretrainedConfig, files: Sequence[Path], written: Mapping[str, str]
 ) -> tuple[dict[str, str], bool]:
     """Parameter → the tensor that it shares; and whether a head has its own, whatever config.json says."""
     shared: dict[str, str] = {}
     is_untied = False
     for group in _groups(name, kind, config):
         there = [own for own in group if own in written]
-        values = _read(files, [written[own] for own in there]) if len(there) > 1 else {}
+        values = _read(files, [written[own] for own in there]) if files and len(there) > 1 else {}
         first = max(there, key=lambda own: own.endswith(_DECODER_BIAS), default="")  # that bias is added, if any
         if any(not torch.equal(values[written[first]], value) for value in values.values()):
             is_untied |= not first.endswith(_DECODER_BIAS)
@@ -321,7 +370,11 @@ def _dry_run(
 
     Parameters without a tensor, tensors without a parameter, and parameters of another shape.
     """
-    state = {key: torch.empty(own.shape, device="meta") for key, own in tensors.items()}
+    kinds = _FLOATS | _OF_A_BYTE
+    state = {
+        key: torch.empty(own.shape, dtype=kinds.get(own.dtype, torch.float32), device="meta")
+        for key, own in tensors.items()
+    }
     given = {"dtype": torch.float32, "device_map": {"": "meta"}, "attn_implementation": "eager"}
     try:
         _, report = kind.from_pretrained(
@@ -407,7 +460,7 @@ def load_counted(
     """The same, and what was read."""
     source, config = checkpoint.source, checkpoint.config
     files = readable_files(source, allow_pickle=allow_pickle)
-    inventory = take(source, head, config, files)
+    inventory = take(source, head, config, tensors_of(files), files)
     # Eager attention: plain operators in the exported graph, which the fusions recognise.
     model, _ = read_weights(source, head, files, inventory, config=config, attn_implementation="eager")
     _refuse_other_numbers(source.name, model, files, inventory)
@@ -454,12 +507,12 @@ def _refuse_other_numbers(name: str, model: PreTrainedModel, files: Iterable[Pat
     for path in files:
         for key, value in load_state_dict(str(path)).items():
             own = next((parameters[known] for known in (key, f"{prefix}{key}") if known in parameters), None)
-            if own is not None and not torch.isfinite(value).all():
+            if own is not None and not torch.isfinite(value.float()).all():
                 raise InputError(
                     f"{name}: {key} in {path.name} holds numbers that are not finite (NaN or infinite), and so does "
                     "what the model computes; give a checkpoint of sound weights"
                 )
-            if own is None or own.shape != value.shape or id(own) in replaced:
+            if own is None or own.shape != value.shape or id(own) in replaced or value.element_size() == 1:
                 continue
             if not torch.equal(own, value.float()):
                 raise InputError(f"{name}: transformers loads other numbers than {path.name} holds as {key}")

@@ -14,7 +14,7 @@ from negengine.export import checkpoint_files, inventory, needs
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.checkpoint import Source, locate
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -30,9 +30,11 @@ def test_a_model_of_the_hub_is_fetched_once_and_its_weights_only_to_export_it(hu
     verdict = check("lab/tiny")
     found = {finding.what: finding.said for finding in verdict.findings}
     assert (verdict.possible, verdict.name) == (True, "lab/tiny")
-    assert found["head"] == "BertForMaskedLM (the weights are not here to look at)"
+    assert found["head"] == "BertForMaskedLM, whose weights are all there"
     assert found["weights"].startswith("safetensors, 0.")
-    assert not [path for path in hub.asked if path.endswith(".safetensors")]
+    size = (hub.folders["lab/tiny"] / "model.safetensors").stat().st_size
+    (sent,) = [sent for path, sent in hub.sent.items() if path.endswith(".safetensors")]
+    assert 0 < sent < size  # its header, by a range of bytes
     exported = load_exported(build("lab/tiny@v1", tmp_path / "out"))
     assert (exported.name, exported.revision) == ("lab/tiny@v1", "b" * 40)
     for revision, name in (("v1", "lab/tiny@v1"), ("b" * 40, f"lab/tiny@{'b' * 12}")):
@@ -42,6 +44,22 @@ def test_a_model_of_the_hub_is_fetched_once_and_its_weights_only_to_export_it(hu
         locate("lab/tiny@v1", "v2")
     use_hub(NOWHERE, offline=True)
     assert locate("lab/tiny@v1").revision == "b" * 40
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda own: own.pop("cls.predictions.bias"), lambda own: own.update(x=own["bert.embeddings.LayerNorm.bias"])],
+)
+def test_the_headers_on_the_hub_say_what_an_export_would_say(change, copy, use_hub, tmp_path):
+    weights = load_file(copy / "model.safetensors")
+    change(weights)
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    with serve({"lab/half": copy}) as served:
+        use_hub(served.address)
+        (against,) = [finding for finding in check("lab/half").findings if not finding.possible]
+        assert against.what == "head"
+        with pytest.raises(InputError, match=re.escape(against.said)):
+            build("lab/half", tmp_path / "out")
 
 
 @pytest.mark.parametrize(

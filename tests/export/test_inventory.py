@@ -330,7 +330,7 @@ REFUSED = {
     "int32": (of_weights(scaled(torch.int32)), "is quantised .* is I32"),
     **{
         method: (says(quantization_config={"quant_method": method, "bits": 4}), rf"is quantised \({method}\): give the")
-        for method in ("gptq", "awq", "bitsandbytes", "compressed-tensors", "fp8", "mxfp4", "hqq", "torchao", "new")
+        for method in ("gptq", "awq", "bitsandbytes", "compressed-tensors", "fbgemm_fp8", "hqq", "torchao", "new")
     },
     "8 bit": (says(quantization_config={"load_in_8bit": True}), r"is quantised \(bitsandbytes\)"),
     "another key": (says(attention_bias_type="alibi"), "says attention_bias_type alibi, .* remove it from config.json"),

@@ -1,7 +1,9 @@
 """As much of the Hugging Face hub as the tests need, served on this machine: models and data sets, two revisions."""
 
 import json
+import re
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -43,12 +45,15 @@ class Hub(BaseHTTPRequestHandler):
         return self.fail("EntryNotFound")
 
     def give(self, content, *, body, commit=COMMITS["main"]):
-        self.send_response(200)
+        if asked := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")):
+            content = content[int(asked[1]) : int(asked[2]) + 1]
+        self.send_response(206 if asked else 200)
         self.send_header("X-Repo-Commit", commit)
         self.send_header("ETag", f'"{hash(content) & 0xFFFFFFFF:x}"')
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if body:
+            self.server.sent[self.path] += len(content)
             self.wfile.write(content)
 
     def fail(self, code):
@@ -71,11 +76,11 @@ def files(folder: Path) -> list[dict[str, object]]:
 
 
 class Served(ThreadingHTTPServer):
-    """The server, the folder of each repository, and the paths that were asked for."""
+    """The server, the folder of each repository, the paths that were asked for, and the bytes that each was given."""
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
         super().__init__(("127.0.0.1", 0), Hub)
-        self.folders, self.asked = folders, []
+        self.folders, self.asked, self.sent = folders, [], Counter()
         self.address = f"http://127.0.0.1:{self.server_port}"
 
 
