@@ -6,25 +6,20 @@ answers, and the metrics, each in one row of its item.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ..basics.paths import with_home
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
-from ..inference.free_text import MASK
-from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.run import Run
 from ..library.sentences import COLUMNS
+from ..requests.again import Draw, Sample
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
-from ..requests.vocabulary import LIST, Ranked, Vocabulary
 from ..requests.word import Word
 from ..runs.record import mask_token
 from ..runs.stage import Files, FinishedParts
@@ -228,51 +223,11 @@ class RequestedRun(SummaryRun):
     def methods(self, test: str) -> str:
         return self.declared.methods(self, test)
 
-    def ranked_again(self, draw: Draw) -> NDArray[np.int32] | None:
-        """The tokens that the run ranked, [m]; None if its word list is not found."""
-        identity = self.record.identity
-        ranked = Ranked(identity.get("vocabulary", Vocabulary.ALL.value))
-        if ranked.name == LIST:
-            match self.record.metadata.get("call", {}).get("arguments", {}).get("vocabulary"):
-                case {"path": str(path)} if (file := with_home(path)).is_file():
-                    ranked = Ranked.of(str(file))
-            if ranked.sha256 != identity["vocabulary sha256"]:
-                return None
-        return ranked.ids(draw.tokenizer, draw.exported.vocab_size)
+    @property
+    def kind(self) -> Kind[Any]:
+        """How the model was asked."""
+        kind: Kind[Any] = self.declared.of_kind.of(self.record.identity, self.record.metadata)
+        return kind
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """Ranks and first choices are among the ranked tokens; they are not compared if a word list is not found."""
-        known: dict[str, Any] = dict.fromkeys(("is_first", "rank", "answer", "answer_logprob"))
-        if (ranked := self.ranked_again(draw)) is not None:
-            known = {"unranked": (np.setdiff1d(np.arange(draw.exported.vocab_size), ranked),)}
-        yield Sample("items", [replace(draw.question(row), **known) for row in draw.rows(self.sentence_rows())])
-        if ranked is not None and "spearman" in self.items.columns:
-            pairs, mask = draw.some(self.items.drop_nulls("spearman")), draw.exported.mask_token
-            correlated = (
-                Correlated(
-                    f"{row['item']} in {row['dataset']}",
-                    tuple(row[name].replace(MASK, mask) for name in ("text", "against")),
-                    row["spearman"],
-                    ranked,
-                )
-                for row in pairs
-            )
-            yield Sample("correlations", list(correlated))
-
-
-@dataclass(frozen=True, eq=False)
-class Correlated:
-    """Two texts whose Spearman's correlation over the ranked tokens is computed again."""
-
-    name: str
-    texts: tuple[str, ...]
-    correlation: float
-    ranked: NDArray[np.int32]
-
-    def again(self, reference: Reference) -> Compared:
-        from scipy import stats  # noqa: PLC0415 - half a second
-
-        now = float(stats.spearmanr(*(reference.masked(text)[self.ranked] for text in self.texts)).statistic)
-        if abs(now - self.correlation) <= 1e-4:  # logits are rounded differently
-            return Compared(self.name, Verdict.AGREES)
-        return Compared(self.name, Verdict.WRONG, f"correlation {self.correlation:.5f}, but now {now:.5f}")
+        yield self.kind.again(draw, self.items.lazy().filter(pl.col(WHY).is_null()))

@@ -1,9 +1,8 @@
 """What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Annotated, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import polars as pl
 
@@ -11,7 +10,6 @@ from ..basics.errors import InputError, choice
 from ..basics.printable import counted
 from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method, behind
-from ..library.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict
 from ..library.recount import LOGARITHM, Recount, holds
 from ..library.sentences import COLUMNS
 from ..requests.items import WHY
@@ -22,7 +20,6 @@ from .finished_run import means
 from .own_table import BY_NAME, READ, ROW, said_by_name
 from .requested import RequestedRun
 
-FEWER = 10  # of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model
 METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
 JOINER = Annotated[
     str | None,
@@ -61,7 +58,8 @@ class SpanRun(RequestedRun):
 
     @property
     def span(self) -> Span:
-        return Span.of(self.record.identity)
+        kind: Span = self.kind  # type: ignore[assignment]  # of `SpanRun`
+        return kind
 
     @property
     def is_causal(self) -> bool:
@@ -118,35 +116,8 @@ class SpanRun(RequestedRun):
         names = told.collect_schema().names()
         return told.select(list(dict.fromkeys([*(name for name in COLUMNS if name in names), *names])))
 
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        rows = self.items.lazy().filter(pl.col(WHY).is_null() & pl.col("role").ne_missing(ALONE))
-        some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
-        yield Sample("sentences", [Scored(row, self.span, draw.exported.max_length) for row in some])
-
     def recounts(self) -> Iterator[Recount]:
         key = ["dataset", "condition", "item", *(name for name in ("role", "candidate") if name in self.items.columns)]
         yield holds("each request is there once", self.items, ~pl.struct(*key, ROW).is_duplicated(), key)
         yield holds("log-likelihoods are at most 0", self.items, pl.col("logprob") <= LOGARITHM * pl.col("tokens"), key)
         yield means(self.summary, self.items, list(self.metrics))
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """A request and its recorded log-likelihood; it is asked again one token at a time."""
-
-    row: Mapping[str, Any]
-    span: Span
-    longest: int  # tokens
-
-    def again(self, reference: Reference) -> Compared:
-        row, by_word = self.row, self.span.method is Method.WITHIN_WORD
-        context = trimmed(row["context"] or "") or None
-        known: dict[str, Any] = {"by_word": by_word, "longest": self.longest, "bos": self.span.bos}
-        every = reference.span(context, row["text"], self.span.joiner, **known)
-        name = f"{row['item']} ({row['role'] or row['condition']})"
-        if len(every) != row["tokens"]:
-            return Compared(name, Verdict.WRONG, f"{row['tokens']} tokens were scored, but now {len(every)}")
-        now = float(every.sum())
-        if abs(now - row["logprob"]) <= ROUNDING * max(1.0, sqrt(len(every))):
-            return Compared(name, Verdict.AGREES)
-        return Compared(name, Verdict.WRONG, f"log-likelihood {row['logprob']:.4f}, but now {now:.4f}")

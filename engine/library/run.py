@@ -1,7 +1,7 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -11,15 +11,15 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.named import plugged
 from ..basics.printable import counted
+from ..requests.again import Draw, Sample, drawn
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
-from .again import Draw, Sample
 from .model import Model
 from .recount import Recount
-from .sentences import TEXTS, drawn
+from .sentences import TEXTS
 from .shown import Shown
 
 
@@ -180,12 +180,9 @@ class Run(Shown):
         """Statements about the run's files that a plain count confirms or refutes."""
         return ()
 
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        """Samples of what the model decided, for `verify`; InputError if the items cannot be asked again.
-
-        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token.
-        """
-        yield Sample("items", [draw.question(row) for row in draw.rows(self.sentence_rows())])
+    def again(self, draw: Draw) -> Iterable[Sample]:
+        """Samples of what the model decided, for `verify`; InputError if they cannot be asked again."""
+        raise InputError(f"what {draw.exported.name} decides in {self.stage} is not decided again")
 
     def report(self, output: str | Path = "report.html") -> Path:
         """Write a report of this run, and return its file; see `ng.report`, also for what `output` can be."""

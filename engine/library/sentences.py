@@ -18,33 +18,9 @@ Every table begins with these columns; the probe's own columns follow.
 The texts are built again from what the run has recorded: neither the model nor the data are opened.
 """
 
-import numpy as np
-import polars as pl
-
-from ..basics.errors import InputError
-
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
 """The column of own stimuli that says whether the expected word is the first choice, which need not be right."""
 TEXTS = ("sentence", "premise", "hypothesis")
 COLUMNS = ("item", "condition", *TEXTS, "expected", "answer", CORRECT, FAILED, "rank", "logprob")
 """The first columns, in their order, as far as a run has them."""
-
-
-def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
-    """A random sample of rows in their order; all rows if there are not more."""
-    if n < 1:
-        raise InputError(f"a sample of {n} sentences: ask for 1 or more")
-    if seed < 0:
-        raise InputError(f"seed {seed}: must be 0 or more")
-    items = frame.select("item").collect()["item"]  # reads the columns of the filters only, and builds no text
-    if n >= len(items):
-        return frame
-    chosen = np.sort(np.random.default_rng(seed).choice(len(items), n, replace=False))
-    # Texts are built for the rows of the chosen items, of which the chosen rows are then taken.
-    wanted = items.gather(chosen).unique().implode()
-    kept = items.is_in(wanted).to_numpy()
-    rows = pl.Series((np.cumsum(kept) - 1)[chosen], dtype=pl.UInt32)
-    row = "row of the table"
-    found = frame.filter(pl.col("item").is_in(wanted)).with_row_index(row)
-    return found.filter(pl.col(row).is_in(rows.implode())).drop(row)

@@ -25,6 +25,7 @@ from ..runs.stage import part_ranges
 from ..text.composition import Composer, composer
 from ..text.pattern import VERB, Pattern, column, expected_verbs, sentence_texts
 from ..text.token_ids import Bucket, EncodedSentences
+from .again import Draw, Question
 from .items import WHY
 from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, complete
 from .word import Word
@@ -192,6 +193,9 @@ class FirstWord(Word):
     @property
     def answers(self) -> Mapping[str, Any]:
         return {**super().answers, "top1_id": pl.Int32, "precision": pl.String}
+
+    def question(self, draw: Draw, request: Mapping[str, Any]) -> Question:
+        return replace(super().question(draw, {**request, "word": None}), tokens=((request["token"],),))
 
     def answer(  # type: ignore[override]  # they are composed
         self, model: Deciders[LanguageModel, Decider], asked: ComposedWords, advance: AdvanceTexts

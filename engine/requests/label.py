@@ -5,16 +5,18 @@ Labels are decided by mixed precision, too: with its margin a label is exact, a 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 
 from ..inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
-from ..inference.exported import PRECISIONS, ExportedModel
+from ..inference.exported import PRECISIONS, REFERENCE, ExportedModel
+from ..inference.judge import log_softmax
 from ..inference.mixed import LABELS, Method
 from ..inference.precision import Workload
 from ..runs.masked_stages import Deciders
+from .again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict, named
 from .stage import TOKENS, AdvanceTexts, Columns, MixedRequests, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
@@ -76,6 +78,13 @@ class Label:
     def identity(self) -> dict[str, Any]:
         return {"labels": list(self.names), "max length": self.longest}
 
+    @classmethod
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
+        return cls(tuple(identity["labels"]), identity["max length"])
+
+    def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
+        return Sample("pairs", [Labelled(row, self) for row in draw.rows(requests)])
+
     @staticmethod
     def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - a classifier has none
         nothing = {"rank": pl.lit(None, pl.Int32), "logprob": pl.lit(None, pl.Float64)}
@@ -107,3 +116,30 @@ class Label:
             "precision": [PRECISIONS[i] for i in found.precision],
             **{f"logit_{name}": found.logits[:, i] for i, name in enumerate(self.names)},
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A request with its label."""
+
+    row: Mapping[str, Any]
+    kind: Label
+
+    def again(self, reference: Reference) -> Compared:
+        """A probability of low precision is not compared."""
+        row, is_exact = self.row, self.row["precision"] == REFERENCE
+        logits = reference.pair(row["text"], row["second"], self.kind.longest)
+        return Compared(named(row), *self.compare(logits, row["probability"] if is_exact else None), is_exact)
+
+    def compare(self, logits: Logits, probability: float | None) -> tuple[Verdict, str]:
+        """The recorded label and its probability against the logits, float32 [labels]."""
+        names, label = self.kind.names, self.row["label"]
+        own, best = names.index(label), int(logits.argmax())
+        if own != best:
+            behind = float(logits[best] - logits[own])
+            said = f"the label was {label}, but now {names[best]} (margin {behind:.2g} logits)"
+            return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
+        now = float(np.exp(log_softmax(logits)[own]))
+        if probability is not None and abs(now - probability) > ROUNDING:
+            return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
+        return Verdict.AGREES, ""

@@ -5,18 +5,19 @@ its own (a byte, a space) keeps its rank.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ..inference.exported import ExportedModel
-from ..inference.free_text import reduce_logits
+from ..inference.free_text import MASK, reduce_logits
 from ..inference.judge import logprobs_of, top_tokens
 from ..inference.model import LanguageModel
 from ..text.token_ids import in_buckets
+from .again import Draw, Question, Sample, named
 from .stage import AdvanceTexts, Columns, ReferenceRequests, RequestStage
 from .word import Word, Words
 
@@ -55,7 +56,21 @@ class AtRank:
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {}
+        return {"columns": list(self.names)}
+
+    @classmethod
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
+        return cls(tuple(identity["columns"]))
+
+    def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
+        name, others = self.names[0], (draw.tokenizer.unranked_ids(draw.exported.vocab_size),)
+
+        def question(row: Mapping[str, Any]) -> Question:
+            text, token = row["text"].strip().replace(MASK, draw.tokenizer.mask_token), ((row[f"{name}_id"],),)
+            asked = Question(named(row), text, draw.tokenizer, token, unranked=others)
+            return replace(asked, rank=row["at_rank"], logprob=row[f"{name}_logprob"])
+
+        return Sample("tokens at ranks", [question(row) for row in draw.rows(requests)])
 
     @staticmethod
     def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - such rows have no sentence with an answer

@@ -6,9 +6,10 @@ of a causal model, the pseudo-log-likelihood of a masked one. A word is what sta
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from math import sqrt
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -29,6 +30,7 @@ from ..inference.spans import (
     pseudo_logprobs,
 )
 from ..text.spelling import trimmed
+from .again import ROUNDING, Compared, Draw, Reference, Sample, Verdict, named
 from .stage import TOKENS as READ
 from .stage import AdvanceTexts as Advance
 from .stage import ReferenceRequests, RequestStage
@@ -46,6 +48,7 @@ ALONE = "alone"
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
 BOW_CORRECTION = "bow correction"  # a key of the identity
 _TRIED = 64  # texts whose time is measured
+_FEWER = 10
 _WORD = re.compile(r"\S+")
 _ONE_WORD, _LETTER = r"^\s*\S*\s*$", r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
 
@@ -94,8 +97,7 @@ class Span:
         }
 
     @classmethod
-    def of(cls, identity: Mapping[str, Any]) -> "Span":
-        """The kind of a finished run, by its identity."""
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
         method = identity["method"]
         return cls(
             None if method is None else Method(method),
@@ -105,6 +107,11 @@ class Span:
             each=tuple(identity.get("each", ())),
             bow_correction=BOW_CORRECTION in identity,
         )
+
+    def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
+        """One sentence of so many items that are asked for: each of its tokens is a run of the model."""
+        some = replace(draw, size=max(1, draw.size // _FEWER)).rows(requests.filter(pl.col("role").ne_missing(ALONE)))
+        return Sample("sentences", [Scored(row, self, draw.exported.max_length) for row in some])
 
     @staticmethod
     def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - part of the interface
@@ -311,3 +318,25 @@ class _Text:
              "logprob": float(sums[i]) if self.whole[i] else None}
             for i in np.flatnonzero((counts > 0) | ~self.whole).tolist()
         ]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A request and its recorded log-likelihood; it is asked again one token at a time."""
+
+    row: Mapping[str, Any]
+    span: Span
+    longest: int  # tokens
+
+    def again(self, reference: Reference) -> Compared:
+        row, by_word = self.row, self.span.method is Method.WITHIN_WORD
+        context = trimmed(row["context"] or "") or None
+        known: dict[str, Any] = {"by_word": by_word, "longest": self.longest, "bos": self.span.bos}
+        every = reference.span(context, row["text"], self.span.joiner, **known)
+        name = named(row)
+        if len(every) != row["tokens"]:
+            return Compared(name, Verdict.WRONG, f"{row['tokens']} tokens were scored, but now {len(every)}")
+        now = float(every.sum())
+        if abs(now - row["logprob"]) <= ROUNDING * max(1.0, sqrt(len(every))):
+            return Compared(name, Verdict.AGREES)
+        return Compared(name, Verdict.WRONG, f"log-likelihood {row['logprob']:.4f}, but now {now:.4f}")

@@ -23,6 +23,7 @@ from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, Ra
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
+from .again import Draw, Sample
 from .items import ALL, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
 
 AdvanceTexts = Callable[[int], None]
@@ -55,6 +56,13 @@ class Kind(Protocol[P]):
     @property
     def identity(self) -> Mapping[str, Any]:
         """What answers depend on beside model and requests, as JSON values."""
+
+    @classmethod
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:
+        """The kind of a finished run, by what it has recorded."""
+
+    def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
+        """Some of the requests that were asked, with their answers, as `verify` asks them again."""
 
     def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
         """Why requests cannot be asked, as `prepare` says it; what cannot be wrong need not be tokenized."""

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
 _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
 LIST = "list"
+RANKED_WORDS = "ranked words"  # the key of the metadata with the words of a list that the model knows
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
@@ -64,6 +66,11 @@ class Ranked:
             raise InputError(f"{option} {text}: not all, not words, and not a file; give one of them")
         lines = read_lines(path)
         return cls(LIST, tuple(checked_length(line.strip(), location) for line, location in lines), text)
+
+    @classmethod
+    def recorded(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> "Ranked":
+        """Of a finished run: the words of a list are those that its model knows."""
+        return cls(str(identity["vocabulary"]), tuple(metadata.get(RANKED_WORDS, ())))
 
     @property
     def sha256(self) -> str | None:

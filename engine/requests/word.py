@@ -7,9 +7,9 @@ choice alone is kept, the model's own decisions say everything. Else all logits 
 them; and words of several tokens are scored token by token, by a method of `inference.words`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,8 @@ from ..inference.model import LanguageModel
 from ..inference.words import WordScores, score_whole_words, score_words
 from ..statistics.rank_correlation import spearman
 from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
-from ..text.word_marks import WordMarks
+from ..text.word_marks import Mark, WordClass, WordMarks
+from .again import Correlated, Draw, Item, Question, Sample, named
 from .stage import TOKENS, Columns, RankedRequests, RequestStage
 from .stage import AdvanceTexts as Advance
 from .vocabulary import Ranked, Vocabulary
@@ -126,6 +127,51 @@ class Word:
             **({"method": str(self.method)} if self.method else {}),
             **({"bos": True} if self.bos else {}),
         }
+
+    @classmethod
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:
+        return cls(
+            identity["top"],
+            Ranked.recorded(identity, metadata),
+            among_ranked="among ranked" in identity,
+            method=TargetMethod(identity["method"]) if "method" in identity else None,
+            bos="bos" in identity,
+        )
+
+    def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
+        own, among = replace(draw, bos=self.bos), self._among(draw)
+        return Sample("items", [self.recorded(row, among(self.question(own, row))) for row in own.rows(requests)])
+
+    def recorded(self, request: Mapping[str, Any], question: Question) -> Item:  # noqa: ARG002 - others record more
+        return question
+
+    def question(self, draw: Draw, request: Mapping[str, Any]) -> Question:
+        """A request with its answers, among all tokens; a word of several tokens by the method that has scored it."""
+        word, k = request["word"], request["tokens"] or 1
+        row = {
+            "item": request["item"],
+            "condition": request["condition"],
+            "sentence": request["text"].strip().replace(MASK, draw.tokenizer.mask_token),
+            "expected": None if word is None else word.strip(),
+            "correct": request["first"],
+            "answer": request["top1"],
+            "answer_logprob": request["top1_logprob"],
+            **{name: request[name] for name in ("rank", "logprob", "precision") if name in request},
+        }
+        by_token = word is not None and (k > 1 or self.method is TargetMethod.WHOLE_WORD)
+        asked = draw.word_question(row, k) if by_token else draw.question(row)
+        return replace(asked, name=named(request), fills=self.method is not TargetMethod.ALL_MASKS)
+
+    def _among(self, draw: Draw) -> Callable[[Question], Question]:
+        """Lets only those tokens compete that the kind ranks, or that can stand in the place of a word's token."""
+        exported = draw.exported
+        if self.method is TargetMethod.WHOLE_WORD:
+            marks = WordMarks.of(draw.tokenizer, exported.vocab_size)
+            return lambda question: _in_words(question, marks, causal=exported.is_causal)
+        if (ranked := self.ranked_ids(exported)) is None:
+            return lambda question: question
+        others = np.setdiff1d(np.arange(exported.vocab_size), ranked)
+        return lambda question: replace(question, unranked=(others,), among_ranked=self.among_ranked)
 
     @staticmethod
     def shown(mask_token: str) -> Mapping[str, pl.Expr]:
@@ -336,6 +382,28 @@ class ComparedWord(Word):
     @property
     def answers(self) -> Mapping[str, Any]:
         return {**super().answers, "spearman": pl.Float64}
+
+    def recorded(self, request: Mapping[str, Any], question: Question) -> Item:
+        if request["spearman"] is None:
+            return question
+        mask = question.tokenizer.mask_token
+        return Correlated(question, request["against"].strip().replace(MASK, mask), request["spearman"])
+
+
+def _in_words(question: Question, marks: WordMarks, *, causal: bool) -> Question:
+    """A token competes only with those that can stand there, and the end of the word counts where it is a choice."""
+    unranked = []
+    for query, tokens in enumerate(question.tokens):
+        own = marks.classes[list(tokens)]
+        if not causal:
+            competes = np.isin(marks.classes, own)
+        elif query or marks.mark is Mark.END:
+            competes = np.ones(len(marks.classes), np.bool_)
+        else:
+            competes = marks.unmarked if (own == WordClass.CONTINUES).all() else marks.breaks
+        unranked.append(np.flatnonzero(~competes))
+    ends = marks.breaks if causal and marks.mark is not Mark.END else None
+    return replace(question, unranked=tuple(unranked), among_ranked=True, ends=ends)
 
 
 def _sides(batch: TextBatch, logits: Sequence[Logits]) -> Iterator[tuple[int, Rows, Logits]]:

@@ -18,7 +18,6 @@ from ...basics.errors import InputError
 from ...basics.numerals import percent
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
-from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.run import Run
 from ...library.sentences import CORRECT
@@ -243,9 +242,6 @@ class CuesRun(SummaryRun):
             logprob=pl.lit(None, pl.Float32),
             **{name: name for name in ("dataset", "line", "kinds")},
         )
-
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        raise InputError(f"the cues that {draw.exported.name} finds are not decided again")
 
     def recounts(self) -> Iterator[Recount]:
         items, counts = self.items, [pl.col(name).str.count_matches("|", literal=True) for name in ("cues", "kinds")]

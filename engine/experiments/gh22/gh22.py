@@ -20,11 +20,11 @@ from ...basics.errors import InputError, check_number
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
-from ...library.again import SHARING, Draw, Question, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.run import Run, ShardRun, open_results
 from ...library.sentences import CORRECT, FAILED, REPEATED
+from ...requests.again import SHARING, Draw, Sample
 from ...requests.composed import Composed, FirstWord
 from ...requests.contrast import Contrast
 from ...requests.items import WHY
@@ -80,30 +80,18 @@ class Gh22Run(RequestedRun):
         return "item", ("condition", "pattern")
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """An ACT by its token, as it can be a piece of a word."""
-        rows = self.sentence_rows()
-
-        def question(row: Mapping[str, Any]) -> Question:
-            own = replace(draw.question(row, ()), tokens=((row["token"],),))
-            return replace(own, name=f"{row['item']} in {row['condition']} {row['pattern']}")
-
-        yield Sample("items", [question(row) for row in draw.rows(rows)])
-        patterns = ((str(variant), own) for variant, set_ in self.patterns.items() for own in set_.scored)
+        """Also the sentences whose fillers share a token, as sentences are composed."""
+        yield from super().again(draw)
+        rows, asked = self.items.lazy().filter(pl.col(WHY).is_null()), FirstWord()
         unlike = [
             row
-            for condition, own in patterns
-            for row in draw.sharing(rows.filter(condition=condition, pattern=own.name), own, _COLUMNS)
+            for variant, patterns in self.patterns.items()
+            for own in patterns.scored
+            for row in draw.sharing(rows.filter(condition=str(variant), pattern=own.name), own, _COLUMNS)
         ]
         if unlike:
-            yield Sample(SHARING, [question(row) for row in unlike])
-        unranked = draw.tokenizer.unranked_ids(draw.exported.vocab_size)
-
-        def chosen(row: Mapping[str, Any]) -> Question:
-            text, token = row["text"].replace(MASK, draw.exported.mask_token), ((row["act_id"],),)
-            asked = Question(f"ACT {row['item']}", text, draw.tokenizer, token, unranked=(unranked,))
-            return replace(asked, rank=row["at_rank"], logprob=row["act_logprob"])
-
-        yield Sample("ACTs", [chosen(row) for row in draw.some(self.acts)])
+            yield Sample(SHARING, [asked.question(draw, row) for row in unlike])
+        yield AtRank(tuple(_ACTS.values())).again(draw, self.acts.lazy())
 
 
 def _numbers(text: str) -> list[int]:

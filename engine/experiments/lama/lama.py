@@ -22,7 +22,7 @@ from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, WHY, top_schema
 from ...requests.summary import Row, cluster_means
-from ...requests.vocabulary import Ranked, Vocabulary
+from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import ComparedWord
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
@@ -151,8 +151,8 @@ class Lama(Requested):
     def identity(self) -> dict[str, Any]:
         return {"data sha256": self.facts.sha256, "with P159": self.with_p159}
 
-    def metadata(self, exported: ExportedModel) -> dict[str, Any]:  # noqa: ARG002 - part of the interface
-        return {"excluded": dict(self.facts.excluded)}
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:
+        return {"excluded": dict(self.facts.excluded), RANKED_WORDS: self.ranked.known(exported.tokenizer)}
 
     def kind(self, exported: ExportedModel) -> ComparedWord:  # noqa: ARG002 - part of the interface
         return ComparedWord(top=TOP, ranked=self.ranked)

@@ -15,9 +15,9 @@ from ...basics.numerals import percent
 from ...basics.paths import with_home
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
-from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Contrast, Run
+from ...requests.again import Draw, Sample
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column

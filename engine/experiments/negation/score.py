@@ -21,7 +21,7 @@ from ...inference.exported import REFERENCE, ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
-from ...library.again import NEAR_TIE
+from ...requests.again import NEAR_TIE
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
 from ...statistics import LIBRARIES

@@ -29,7 +29,7 @@ from ...inference.mixed import take_audits
 from ...inference.model import Decider
 from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
-from ...library.again import NEAR_TIE
+from ...requests.again import NEAR_TIE
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges

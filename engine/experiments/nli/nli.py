@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import polars as pl
 
 from ...basics.choices import Task
@@ -17,9 +16,7 @@ from ...basics.paths import without_home
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.classifier import encode_pairs
 from ...inference.classifier import labels as label_names
-from ...inference.exported import REFERENCE, ExportedModel
-from ...inference.judge import log_softmax
-from ...library.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict
+from ...inference.exported import ExportedModel
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ORIGINAL
@@ -225,39 +222,6 @@ class NliRun(RequestedRun):
             cluster=pl.col("cluster").fill_null(pl.col("id")),
         )
 
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        labels, longest = self.record.identity["labels"], self.record.identity["max length"]
-        yield Sample("pairs", [Labelled(row, labels, longest) for row in draw.rows(self.sentence_rows())])
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """A row of `sentence_rows`, the labels of the logits, and the largest number of tokens of a pair."""
-
-    row: Mapping[str, Any]
-    labels: Sequence[str]
-    longest: int
-
-    def again(self, reference: Reference) -> Compared:
-        """A probability of low precision is not compared."""
-        row = self.row
-        name, is_exact = f"{row['item']} of {row['dataset']} {row['condition']}", row["precision"] == REFERENCE
-        logits = reference.pair(row["premise"], row["hypothesis"], self.longest)
-        return Compared(name, *self.compare(logits, row["probability"] if is_exact else None), is_exact)
-
-    def compare(self, logits: Logits, probability: float | None) -> tuple[Verdict, str]:
-        """The recorded label and its probability against the logits, float32 [labels]."""
-        predicted = self.row["predicted"]
-        own, best = self.labels.index(predicted), int(logits.argmax())
-        if own != best:
-            behind = float(logits[best] - logits[own])
-            said = f"the label was {predicted}, but now {self.labels[best]} (margin {behind:.2g} logits)"
-            return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
-        now = float(np.exp(log_softmax(logits)[own]))
-        if probability is not None and abs(now - probability) > ROUNDING:
-            return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
-        return Verdict.AGREES, ""
-
 
 def training_told(training: Mapping[str, Any] | None) -> str:
     """How `negengine nli train` trained, as a sentence with a space after it; empty if export.json does not say it."""
@@ -462,5 +426,4 @@ def _requests(own: PairSet, head: Sequence[Name]) -> pl.DataFrame:
     return pl.DataFrame(map(row, pairs), schema_overrides={"cluster": pl.String}, infer_schema_length=None)
 
 
-NliRun.declared = Nli
 nli = Nli.function()

@@ -4,12 +4,11 @@ The model is right if a wanted target is its first choice, or an unwanted one is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
-import numpy as np
 import polars as pl
 
 from ...basics.choices import TargetMethod
@@ -20,18 +19,17 @@ from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
-from ...library.again import Draw, Question, Sample
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast, between_conditions, between_groups
 from ...requests.items import ALL, ITEMS_FILE, WHY
 from ...requests.stage import RequestStage
 from ...requests.summary import DIFFERENCE, HOLM, compared
-from ...requests.vocabulary import Ranked, Vocabulary
+from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
 from ...runs.stage import changed
 from ...text.table import Check, TableLike, find_column, needed_column
 from ...text.table import Table as UserTable
-from ...text.word_marks import Mark, WordClass, WordMarks
+from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
 from ..finished_run import OUTCOMES
@@ -137,7 +135,7 @@ class ProbeRun(RequestedRun):
     def methods(self, test: str) -> str:
         identity, rows = self.record.identity, self.asked[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
-        listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
+        listed = f"the {len(self.record.metadata[RANKED_WORDS]):,} words of a list"
         told = "; ".join(
             f"{column}: {self.estimate(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
             f"{self.estimate(column, LOGPROB, 1, '', 2)}"
@@ -184,31 +182,6 @@ class ProbeRun(RequestedRun):
         """What items call a column of the table."""
         return f"table_{column}" if column in {*OWN_NAMES, *Word.asks} else column
 
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        """With the method `whole-word` each row is more than one decision."""
-        rows, several = self.sentence_rows(), "targets of several tokens"
-        draw = replace(draw, bos=self._bos)
-        method = TargetMethod(self.record.identity["method"])
-        if method is TargetMethod.WHOLE_WORD:
-            marks = WordMarks.of(draw.tokenizer, draw.exported.vocab_size)
-            yield Sample(several, [_whole_word(draw, row, marks) for row in draw.rows(rows)])
-            return
-        fills = method is not TargetMethod.ALL_MASKS
-        words = [
-            replace(draw.word_question(row, row[TOKENS]), fills=fills)
-            for row in draw.rows(rows.filter(pl.col(TOKENS) > 1))
-        ]
-        single = [draw.question(row) for row in draw.rows(rows.filter(pl.col(TOKENS) == 1))]
-        ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
-        if ranked.name != Vocabulary.ALL:
-            own = ranked.ids(draw.tokenizer, draw.exported.vocab_size)
-            others = np.setdiff1d(np.arange(draw.exported.vocab_size), own)
-            single = [replace(question, unranked=(others,), among_ranked=True) for question in single]
-        if words:
-            yield Sample(several, words)
-        if single or not words:
-            yield Sample("items", single)
-
     @property
     def _bos(self) -> bool:
         return "bos" in self.record.identity
@@ -246,23 +219,6 @@ class ProbeRun(RequestedRun):
             for own in (row["value"], row["low"], row["high"])
         )
         return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
-
-
-def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Question:
-    """A token competes only with those that can stand there, and the end of the word counts where it is a choice."""
-    question = draw.word_question(row, row[TOKENS])
-    unranked = []
-    for query, [token] in enumerate(question.tokens):
-        own = marks.classes[token]
-        if not draw.exported.is_causal:
-            competes = marks.classes == own
-        elif query or marks.mark is Mark.END:
-            competes = np.ones(len(marks.classes), np.bool_)
-        else:
-            competes = marks.unmarked if own == WordClass.CONTINUES else marks.breaks
-        unranked.append(np.flatnonzero(~competes))
-    has_end = draw.exported.is_causal and marks.mark is not Mark.END
-    return replace(question, unranked=tuple(unranked), among_ranked=True, ends=marks.breaks if has_end else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,7 +325,7 @@ class OwnSentences(TableRequested):
         return stimuli, labels
 
     def metadata(self, exported: ExportedModel) -> dict[str, Any]:
-        return {**super().metadata(exported), "ranked words": self.ranked.known(exported.tokenizer)}
+        return {**super().metadata(exported), RANKED_WORDS: self.ranked.known(exported.tokenizer)}
 
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:

@@ -10,8 +10,9 @@ import polars as pl
 
 from ...basics.errors import InputError, choice
 from ...library.run import Run
-from ...library.sentences import FAILED, TEXTS, drawn
+from ...library.sentences import FAILED, TEXTS
 from ...library.shown import Shown
+from ...requests.again import drawn
 from ...views import Column, Table
 from .runs import labels, open_alike, refuse_unlike
 

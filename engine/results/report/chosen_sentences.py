@@ -9,8 +9,9 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...library.run import Run
-from ...library.sentences import FAILED, FIRST, TEXTS, drawn
+from ...library.sentences import FAILED, FIRST, TEXTS
 from ...library.shown import Shown
+from ...requests.again import drawn
 from ...views import Column, Table
 from .row_filters import filtered, ordered
 

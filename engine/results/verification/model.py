@@ -21,7 +21,7 @@ from ...inference.causal import CausalLM
 from ...inference.devices.cpu import CPU
 from ...inference.exported import CONVOLVED, LOW_GRAPHS, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
 from ...inference.judge import log_softmax
-from ...library.again import NEAR_TIE, ROUNDING, Logits, Reference
+from ...requests.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns

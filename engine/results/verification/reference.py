@@ -15,7 +15,7 @@ from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...inference.judge import log_softmax
 from ...inference.spans import Encoder, Ids, Sentence, behind
-from ...library.again import Logits, Reference
+from ...requests.again import Logits, Reference
 from ...text.spelling import trimmed
 from ...text.tokenizer import MaskTokenizer
 

@@ -14,8 +14,8 @@ from ...basics.reading import file_sha256
 from ...experiments.registry import run_class
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel, is_low_precision
-from ...library.again import Compared, Draw, Reference, Sample, Verdict
 from ...library.run import Run
+from ...requests.again import Compared, Draw, Reference, Sample, Verdict
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages

@@ -13,7 +13,7 @@ from negengine.engine.experiments.gh22.gh22 import Gh22Run
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.negation.check_patterns import _one_token
 from negengine.engine.experiments.negation.select import Selection
-from negengine.engine.library.again import Draw
+from negengine.engine.requests.again import Draw
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.composition import composer, rows_with_other_ids
@@ -199,8 +199,10 @@ def test_verify_of_gh22_asks_the_sentences_whose_fillers_share_a_token_again():
         "precision": "fp32",
         "token": 7,
         "word": "smoke",
-        "splits": ["1P@1"],
+        "tokens": 1,
+        "dataset": "GH22",
         "condition": "original",
+        "role": None,
     }
     rows = [
         {"item": f"{name}|{job}", "name": name, "profession": job, "pattern": own.name, **words}
@@ -208,14 +210,14 @@ def test_verify_of_gh22_asks_the_sentences_whose_fillers_share_a_token_again():
         for own in patterns.scored
         for name, job in itertools.product(NAMES, JOBS)
     ]
-    record = StageRecord({}, 1, metadata={"mask token": "[MASK]"})
+    record = StageRecord({"top": 1, "vocabulary": "all"}, 1, metadata={"mask token": "[MASK]"})
     run = changed(Gh22Run(Path(), record), items=pl.DataFrame(rows), patterns={Variant.ORIGINAL: patterns})
-    run = changed(run, acts=pl.DataFrame({"item": []}))
+    run = changed(run, acts=pl.DataFrame({"item": []}, {"item": pl.String}))
     exported = SimpleNamespace(
         tokenizer_with=lambda bos: tokenizer, vocab_size=tokenizer.vocab_size, mask_token="[MASK]"
     )
     found = {sample.kind: sample.items for sample in run.again(Draw(exported, 100, 0))}
     [wanted] = [f"{name}|an usher" for name in NAMES if name.endswith("ria")]
     own = found["sentences whose fillers share a token"]
-    assert [one.name for one in own] == [f"{wanted} in original {pattern.name}" for pattern in patterns.scored]
+    assert [one.name for one in own] == [f"{wanted} in GH22 original {pattern.name}" for pattern in patterns.scored]
     assert all(one.tokens == ((7,),) for one in own)

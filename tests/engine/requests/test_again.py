@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.library.again import Question, Verdict
-from negengine.engine.library.sentences import drawn
+from negengine.engine.requests.again import Question, Verdict, drawn
 
 WORDS = ["smoke", "dance", "sing", "swim"]
 LOGITS = [3.0, 2.0, 1.0, -1.0]

@@ -1,5 +1,7 @@
 """What a run has decided, as it can be asked again: one item at a time, without batches, vectors or composed token ids.
 
+A kind of requests says how (`Kind.again`), from the rows of items.parquet alone.
+
 Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
@@ -16,13 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.errors import InputError
 from ..basics.printable import counted, some
 from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.judge import log_softmax
 from ..text.composition import rows_with_other_ids
 from ..text.pattern import Pattern, column
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
-from .sentences import CORRECT, FIRST, REPEATED, drawn
 
 SHARING = "sentences whose fillers share a token"
 NEAR_TIE = 1e-4  # logits: a decision this close can differ between two ways to compute the same model in fp32
@@ -215,6 +217,27 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
+class Correlated:
+    """A question, and Spearman's correlation over the ranked tokens with what is predicted in another text."""
+
+    question: Question
+    against: str
+    correlation: float
+
+    def again(self, reference: Reference) -> Compared:
+        from scipy import stats  # noqa: PLC0415 - half a second
+
+        asked = self.question
+        if (found := asked.again(reference)).verdict is Verdict.WRONG:
+            return found
+        logits = [np.delete(reference.masked(text), asked.unranked[:1]) for text in (asked.text, self.against)]
+        now = float(stats.spearmanr(*logits).statistic)
+        if abs(now - self.correlation) <= NEAR_TIE:
+            return found
+        return Compared(found.name, Verdict.WRONG, f"correlation {self.correlation:.5f}, but now {now:.5f}")
+
+
+@dataclass(frozen=True, eq=False)
 class Draw:
     """How a run draws items: of the given model, so many of each kind, by a seed."""
 
@@ -229,7 +252,7 @@ class Draw:
         return self.exported.tokenizer_with(bos=self.bos)
 
     def rows(self, frame: pl.LazyFrame) -> list[dict[str, Any]]:
-        """Of `Run.sentence_rows`, in their order."""
+        """Some rows of a frame with a column `item`, in their order."""
         return drawn(frame, self.size, self.seed).collect().to_dicts()
 
     def some(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -296,7 +319,7 @@ class Draw:
             text,
             self.tokenizer,
             tokens,
-            is_first=next(row[name] for name in (REPEATED, FIRST, CORRECT) if name in row),
+            is_first=row["repeated"] if "repeated" in row else row["correct"],
             rank=numbers.get("rank"),
             logprob=numbers.get("logprob"),
             answer=numbers.get("answer"),
@@ -305,3 +328,28 @@ class Draw:
             fault=fault,
             is_exact=is_exact,
         )
+
+
+def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
+    """A random sample of rows in their order; all rows if there are not more."""
+    if n < 1:
+        raise InputError(f"a sample of {n} sentences: ask for 1 or more")
+    if seed < 0:
+        raise InputError(f"seed {seed}: must be 0 or more")
+    items = frame.select("item").collect()["item"]  # reads the columns of the filters only, and builds no text
+    if n >= len(items):
+        return frame
+    chosen = np.sort(np.random.default_rng(seed).choice(len(items), n, replace=False))
+    # Texts are built for the rows of the chosen items, of which the chosen rows are then taken.
+    wanted = items.gather(chosen).unique().implode()
+    kept = items.is_in(wanted).to_numpy()
+    rows = pl.Series((np.cumsum(kept) - 1)[chosen], dtype=pl.UInt32)
+    row = "row of the table"
+    found = frame.filter(pl.col("item").is_in(wanted)).with_row_index(row)
+    return found.filter(pl.col(row).is_in(rows.implode())).drop(row)
+
+
+def named(request: Mapping[str, Any]) -> str:
+    """What a message calls a row of items.parquet."""
+    where = (request.get(name) for name in ("dataset", "condition", "pattern", "role"))
+    return f"{request['item']} in {' '.join(filter(None, where))}"
