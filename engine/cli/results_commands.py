@@ -133,7 +133,7 @@ def show_sentences(
 
     Example: negengine show runs/mini --where condition=CpTn --failed
     """
-    from ..requests.again import drawn
+    from ..inference.again import drawn
     from ..results.finished import open_run
     from ..results.report.chosen_sentences import FOR_PEOPLE, Examples, chosen
     from ..results.report.row_files import RowFile

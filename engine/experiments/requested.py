@@ -4,24 +4,31 @@ items.parquet has one row a request: the keys of `requests.items.KEYS`, what is 
 answers, and the metrics, each in one row of its item.
 """
 
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import polars as pl
 
+from ..basics.choices import Precision
+from ..inference.again import Draw, Sample
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
-from ..library.run import Run
+from ..library.model import Model
+from ..library.options import RunOptions, execution, run_folder, shard_of
+from ..library.run import Run, ShardRun, open_results
 from ..library.sentences import COLUMNS
-from ..requests.again import Draw, Sample
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
 from ..requests.word import Word
+from ..runs.loop import run_stage
 from ..runs.record import mask_token
+from ..runs.results import finished_stage, read_frame
+from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
 from .experiment import Experiment
@@ -40,9 +47,9 @@ class Requested(Experiment):
     of_kind: ClassVar[type[Kind[Any]]] = Word  # what `kind` gives
     requests_per_part: ClassVar[int] = 2048
     together: ClassVar[Sequence[str]] = ITEM  # keys of requests that are asked together or not at all, side by side
-    other_rounds: ClassVar[
-        Sequence[str]
-    ] = ()  # stages whose answers these requests follow from, or that follow from them
+    # The experiment, with the same options, whose answers these requests follow from: see `stage_after`.
+    first_round: "ClassVar[type[Requested] | None]" = None
+    other_rounds: ClassVar[Sequence[str]] = ()  # stages of the other rounds, in the same folder
     # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
     # Each may read those before it.
     scores: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -121,6 +128,22 @@ class Requested(Experiment):
         own = complete(self.requests(exported), kind, self.name)
         requests = InMemory(own, self.requests_per_part, self.together)
         return kind.stage(exported, self, kind, requests)
+
+    def stage_after(self, exported: ExportedModel, answers: pl.DataFrame) -> RequestStage:
+        """The second round, of an experiment with a `first_round`, from the first one's rows."""
+        raise NotImplementedError
+
+    def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
+        """Every shard has the first round whole, in fp32: what is asked next follows from it."""
+        if self.first_round is None:
+            return super().run(model, options)
+        folder, work = run_folder(model, options, self.name), execution(model, options)
+        exactly = replace(work, options=replace(work.options, precision=Precision.FP32), shard=Shard())
+        first = self.first_round(**{own.name: getattr(self, own.name) for own in fields(self)})
+        run_stage(first.stage(model.exported), folder, exactly)
+        answers = read_frame(folder, finished_stage(folder, first.name), str(first.rows_file))
+        run_stage(self.stage_after(model.exported, answers), folder, replace(work, started=time.monotonic()))
+        return open_results(self.results, folder, model, shard_of(options))
 
     @classmethod
     def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003 - as of a stage

@@ -11,7 +11,7 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.named import plugged
 from ..basics.printable import counted
-from ..requests.again import Draw, Sample, drawn
+from ..inference.again import Draw, Sample, drawn
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard

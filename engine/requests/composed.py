@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
+from ..inference.again import Draw, Question
 from ..inference.batches import finished, gathered
 from ..inference.exported import PRECISIONS, refuse_too_long
 from ..inference.free_text import MASK
@@ -25,7 +26,6 @@ from ..runs.stage import part_ranges
 from ..text.composition import Composer, composer
 from ..text.pattern import VERB, Pattern, column, expected_verbs, sentence_texts
 from ..text.token_ids import Bucket, EncodedSentences
-from .again import Draw, Question
 from .items import WHY
 from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, complete
 from .word import Word

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 
+from ..inference.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict, named
 from ..inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
 from ..inference.exported import PRECISIONS, REFERENCE, ExportedModel
 from ..inference.judge import log_softmax
 from ..inference.mixed import LABELS, Method
 from ..inference.precision import Workload
 from ..runs.masked_stages import Deciders
-from .again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict, named
 from .stage import TOKENS, AdvanceTexts, Columns, MixedRequests, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured

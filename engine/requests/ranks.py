@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..inference.again import Draw, Question, Sample, named
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK, reduce_logits
 from ..inference.judge import logprobs_of, top_tokens
 from ..inference.model import LanguageModel
 from ..text.token_ids import in_buckets
-from .again import Draw, Question, Sample, named
 from .stage import AdvanceTexts, Columns, ReferenceRequests, RequestStage
 from .word import Word, Words
 

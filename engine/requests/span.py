@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..inference.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict, named
 from ..inference.causal import CausalLM
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
@@ -30,7 +31,6 @@ from ..inference.spans import (
     pseudo_logprobs,
 )
 from ..text.spelling import trimmed
-from .again import ROUNDING, Compared, Draw, Reference, Sample, Verdict, named
 from .stage import TOKENS as READ
 from .stage import AdvanceTexts as Advance
 from .stage import ReferenceRequests, RequestStage

@@ -17,13 +17,13 @@ import polars as pl
 
 from ..basics.atomic import sha256
 from ..basics.errors import InputError
+from ..inference.again import Draw, Sample
 from ..inference.exported import ExportedModel
 from ..inference.mixed import take_audits
 from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, RankStage, ReferenceStage
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
-from .again import Draw, Sample
 from .items import ALL, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
 
 AdvanceTexts = Callable[[int], None]

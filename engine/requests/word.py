@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..basics.choices import TargetMethod
 from ..basics.errors import InputError
+from ..inference.again import Correlated, Draw, Item, Question, Sample, named
 from ..inference.batches import TextBatch, finished, in_batches
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK, one_mask
@@ -26,7 +27,6 @@ from ..inference.words import WordScores, score_whole_words, score_words
 from ..statistics.rank_correlation import spearman
 from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .again import Correlated, Draw, Item, Question, Sample, named
 from .stage import TOKENS, Columns, RankedRequests, RequestStage
 from .stage import AdvanceTexts as Advance
 from .vocabulary import Ranked, Vocabulary

@@ -5,9 +5,9 @@ PROF and PRON likes to [MASK]", verbs or not. Is the ACT of the context repeated
 polarities? The first round is small, so every shard does all of it.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,42 +15,57 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...basics.choices import Coreference, Precision
+from ...basics.choices import Coreference
 from ...basics.errors import InputError, check_number
-from ...inference.audit import audit_sentences, audit_summary
+from ...basics.numerals import percent
+from ...inference.again import SHARING, Draw, Sample
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
-from ...library.model import Model
-from ...library.options import RunOptions, execution, run_folder, shard_of
-from ...library.run import Run, ShardRun, open_results
 from ...library.sentences import CORRECT, FAILED, REPEATED
-from ...requests.again import SHARING, Draw, Sample
 from ...requests.composed import Composed, FirstWord
 from ...requests.contrast import Contrast
 from ...requests.items import WHY
 from ...requests.ranks import AtRank
-from ...requests.stage import Kind
-from ...requests.summary import DIFFERENCE, Row, means
-from ...runs.loop import run_stage
+from ...requests.stage import Kind, RequestStage
+from ...requests.summary import DIFFERENCE, HOLM, Row, means
 from ...runs.results import finished_stage, read_frame
-from ...runs.shard import Shard
 from ...runs.stage import Files, FinishedParts
 from ...text.bundled import lexicon_path
 from ...text.lexicon import Lexicon, load_lexicon
-from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, PatternSet, column, sentence_texts
-from ...views import Table
+from ...text.pattern import ACT_SLOTS, NAME, PROFESSION, PRONOUN, SLOTS, Pattern, PatternSet, column, sentence_texts
+from ...text.pattern_files import load_patterns
+from ...views import Column, Figure, Section, Table
+from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Option
 from ..negation.grid import pair_fillers, sample_pairs
+from ..published import published
 from ..requested import Requested, RequestedRun
-from .gh22_patterns import ACT_SLOTS, Variant, load_variant
-from .gh22_views import NO_TEXT, NO_VERB, RATE, acts_told, sections, tables
+from ..view import POINTS, Chart, Values, View
 
 ACTS_FILE, DATASET = "acts.parquet", "GH22"
+RATE, NO_VERB, NO_TEXT = "repetition_rate", "act_not_a_verb", "act_not_a_text"
+DROP = f"{DIFFERENCE}:{RATE}"
 RANKS, _MOST_RANKS = (1, 50, 100, 200), 100
 PATTERNS_KEY = "{} patterns sha256"  # of a variant's patterns in the identity
 _WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
 _ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
 _COLUMNS = {**_WORDS, **_ACTS}
+_RANK = pl.col("split").str.extract(r"@(\d+)$")
+_SPLIT = {"pattern": pl.col("split").str.extract(r"^(\w+)@"), "rank": _RANK}  # of `1P@50`, and of `1P@50 vs 1N@50`
+_NUMBER = {**_SPLIT, "number": _SPLIT["pattern"].str.head(-1)}
+
+
+class Variant(StrEnum):
+    """A set of patterns in pairs, whose names end in P (affirmative) and N; the value is the condition."""
+
+    ORIGINAL = "original"  # Table 2 of the paper
+    CONNECTIVE = "connective"  # a connective begins the target (Table 1)
+    COORDINATED = "coordinated"  # the context has three verbs (footnote 2)
+
+
+def load_variant(variant: Variant) -> PatternSet:
+    """The bundled patterns of a variant."""
+    return load_patterns("gh22" if variant is Variant.ORIGINAL else f"gh22-{variant}", (*SLOTS, *ACT_SLOTS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +148,6 @@ class Gh22(Requested):
         FAILED: pl.col("first") == pl.col("pattern").str.ends_with("N"),
     }
     results = Gh22Run
-    sections = staticmethod(sections)
 
     pairs: Annotated[int | None, PAIRS] = None
     ranks: Annotated[
@@ -156,11 +170,7 @@ class Gh22(Requested):
         super().__post_init__()
         if not 0 < len(self.ranks) <= _MOST_RANKS:
             raise InputError(f"--ranks: {len(self.ranks):,} ranks; give 1 to {_MOST_RANKS}, such as 1,50,100,200")
-        self.refuse_ranks(10**6)
-
-    def refuse_ranks(self, most: int) -> None:
-        for rank in self.ranks:
-            check_number("--ranks", rank, 1, most)
+        check_number("--ranks", min(self.ranks), 1, 10**6)
 
     @cached_property
     def variants(self) -> dict[Variant, PatternSet]:
@@ -194,7 +204,7 @@ class Gh22(Requested):
     def kind(self, exported: ExportedModel) -> Kind[Any]:  # noqa: ARG002 - part of the interface
         return FirstWord()
 
-    def repetitions(self, exported: ExportedModel, acts: pl.DataFrame) -> Any:
+    def stage_after(self, exported: ExportedModel, acts: pl.DataFrame) -> RequestStage:
         """The second round; an ACT that is not a text of its own cannot be written."""
         ids = {token for act in _ACTS.values() for token in acts[f"{act}_id"].unique().to_list()}
         texts = [token for token in ids if exported.tokenizer.is_text(token)]
@@ -206,16 +216,6 @@ class Gh22(Requested):
         words, kind = acts.with_columns(written).select(kept), self.kind(exported)
         asked = Composed(words, _COLUMNS, patterns, keys, kind, DATASET, self.requests_per_part, self.seed)
         return kind.stage(exported, self, kind, asked)
-
-    def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
-        folder, shard, work = run_folder(model, options, self.name), shard_of(options), execution(model, options)
-        # ACTs are ranks, so the reference model chooses them in every precision.
-        exactly = replace(work, options=replace(work.options, precision=Precision.FP32), shard=Shard())
-        first = Acts(**{own.name: getattr(self, own.name) for own in fields(self)})
-        run_stage(first.stage(model.exported), folder, exactly)
-        acts = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
-        run_stage(self.repetitions(model.exported, acts), folder, replace(work, started=time.monotonic()))
-        return open_results(Gh22Run, folder, model, shard)
 
     @classmethod
     def metrics_of(cls, told: Mapping[str, Any]) -> dict[str, pl.Expr]:
@@ -248,7 +248,7 @@ class Gh22(Requested):
         first, (variant, patterns) = min(identity["ranks"]), next(iter(run.patterns.items()))
         numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
         splits = {number: f"{number}P@{first} vs {number}N@{first}" for number in numbers}
-        told = {n: run.told(variant, split, f"{DIFFERENCE}:{RATE}", digits=3) for n, split in splits.items()}
+        told = {n: run.told(variant, split, DROP, digits=3) for n, split in splits.items()}
         drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
         return (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
@@ -258,12 +258,103 @@ class Gh22(Requested):
         )
 
     @classmethod
-    def tables(cls, run: Any) -> list[Table]:
-        return [*tables(run)]
+    def remarks(cls, run: Any) -> list[str]:
+        rows = run.summary.filter(metric=NO_VERB).select("value", _RANK).iter_rows()
+        shares = [f"{percent(value)} % at rank {rank}" for value, rank in rows]
+        told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
+        return [*told, *super().remarks(run)]
 
     @classmethod
-    def remarks(cls, run: Any) -> list[str]:
-        return [*acts_told(run.summary), *audit_sentences(audit_summary(run.record.counts))]
+    def tables(cls, run: Any) -> list[Table]:
+        """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
+        words, made = published("gh22")["columns"], list[View]()
+        ranks = sorted(run.summary.select(_RANK.unique()).to_series(), key=int)
+        metric = pl.format("{}@{}", pl.col("metric").replace({DROP: "drop"}), _RANK)  # a column for each and rank
+        for variant, patterns in run.patterns.items():
+            own, has_two = pl.col("condition") == str(variant), pl.col("split").str.contains(" vs ")
+            rows = [  # aux and adv: whether the target has that word
+                {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1]}
+                | {key: word in pattern.target.split() for key, word in words.items()}
+                for pattern in patterns.scored
+            ]
+            rates = [
+                Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
+            ]
+            drops = [
+                Values(f"rank {i}", f"drop@{i}", interval=True, p=f"{HOLM}:{RATE}@{i}", style=POINTS) for i in ranks
+            ]
+            made += [
+                View(
+                    f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
+                    ("pattern",),
+                    [
+                        Column("n°", "number"),
+                        Column("pol.", "polarity"),
+                        *(Column(word, word) for word in words),
+                        *rates,
+                    ],
+                    where=own & ~has_two,
+                    also={**_SPLIT, "metric": metric},
+                    rows=pl.DataFrame(rows),
+                    section="number",
+                ),
+                View(
+                    f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
+                    ("pattern",),
+                    [Column("n°", "pattern"), *drops],
+                    where=own & has_two,
+                    also={**_SPLIT, "metric": metric, "pattern": _NUMBER["number"]},
+                    test="McNemar's exact test; [NAME, PROF] pairs are independent",
+                ),
+            ]
+        return [view.table(run) for view in made]
+
+    @classmethod
+    def sections(cls, run: Any) -> list[Section]:
+        adjusted = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))["value"]
+        n, clear = run.items["pair"].n_unique(), (adjusted < 0.05).sum()
+        asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."
+        said = f"The affirmative and the negated sentence differ in {clear} of {len(adjusted)} comparisons"
+        shown = run.tables()
+        lowered = [_drops_figure(run, *own) for own in zip(run.patterns, shown[1::2], strict=True)]
+        repeated = [_rates_figure(run, *own) for own in zip(run.patterns, shown[::2], strict=True)]
+        note = "Rank is that of the ACT among the model's own predictions for the first sentence."
+        first = [f"{said} (p < 0.05, adjusted with Holm's method).", asked]
+        return [
+            Section("Does a negation lower the repetition?", first, lowered),
+            Section("How often is the ACT repeated?", run.remarks(), repeated, notes=[note]),
+        ]
+
+
+def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
+    chart = Chart(
+        f"drops-{variant}",
+        DROP,
+        "drop (percentage points)",
+        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
+        where=pl.col("condition") == str(variant),
+        also=_NUMBER,
+        label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
+        panel=None,
+    )
+    return chart.figure(run, table)
+
+
+def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
+    own = run.summary.filter(condition=str(variant), metric=RATE).with_columns(**_SPLIT)
+    number, polarity = pl.format("patterns {}", pl.col("pattern").str.head(-1)), pl.col("pattern").str.tail(1)
+    named = polarity.replace({"P": "affirmative (P)", "N": "negated (N)"})
+    data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)
+    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**_SPLIT).select(
+        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", polarity)
+    )  # fmt: skip
+    lines = Lines(
+        pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",
+        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100),
+    )  # fmt: skip
+    alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
+    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."
+    return Figure(f"rates-{variant}", lines, table, alt, caption, wide=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +370,7 @@ class Acts(Gh22):
 
     def kind(self, exported: ExportedModel) -> Kind[Any]:
         unranked = exported.tokenizer.unranked_ids(exported.vocab_size)
-        self.refuse_ranks(exported.vocab_size - len(unranked) - len(_ACTS) + 1)
+        check_number("--ranks", max(self.ranks), 1, exported.vocab_size - len(unranked) - len(_ACTS) + 1)
         return AtRank(tuple(_ACTS.values()))
 
     def requests(self, exported: ExportedModel) -> pl.DataFrame:  # noqa: ARG002 - part of the interface
@@ -301,5 +392,5 @@ class Acts(Gh22):
         return {ACTS_FILE: parts.rows.with_columns(act_is_verb=pl.col("act").is_in(parts.metadata["verbs"]))}
 
 
-Gh22.stages = (Acts, Gh22)  # type: ignore[assignment]  # as all experiments of requests
+Gh22.first_round, Gh22.stages = Acts, (Acts, Gh22)  # type: ignore[assignment]  # as all experiments of requests
 gh22 = Gh22.function()

@@ -19,12 +19,11 @@ from ...library.shown import Shown
 from ...text.agreement_check import Finding, Kind, Rules, differences
 from ...text.composition import composer
 from ...text.keys import checked_seed
-from ...text.pattern import PROFESSION, VERB, WORD_SLOTS, Pattern
+from ...text.pattern import ACT_SLOTS, PROFESSION, VERB, WORD_SLOTS, Pattern
 from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from ...text.verbs import beside_mask, other_sentences, tokens_at_mask
 from ...views import Column, Table
-from ..gh22.gh22_patterns import ACT_SLOTS
 from .grid import PairFillers, pair_fillers
 from .select import composed
 

@@ -13,11 +13,11 @@ from ...basics.errors import InputError
 from ...basics.frames import scan_frame
 from ...basics.numerals import percent
 from ...basics.paths import with_home
+from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
 from ...library.recount import Recount
 from ...library.run import Contrast, Run
-from ...requests.again import Draw, Sample
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column

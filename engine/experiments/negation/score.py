@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from ...basics.choices import Precision, TargetMethod, VerbConvention
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...inference.again import NEAR_TIE
 from ...inference.batches import finished, gathered
 from ...inference.exported import REFERENCE, ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
-from ...requests.again import NEAR_TIE
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
 from ...statistics import LIBRARIES

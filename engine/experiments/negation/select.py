@@ -22,6 +22,7 @@ from ...basics.choices import Coreference, VerbConvention
 from ...basics.errors import InputError
 from ...basics.option import check_options
 from ...basics.printable import counted, some
+from ...inference.again import NEAR_TIE
 from ...inference.audit import audit_summary
 from ...inference.batches import finished
 from ...inference.exported import ExportedModel, refuse_too_long
@@ -29,7 +30,6 @@ from ...inference.mixed import take_audits
 from ...inference.model import Decider
 from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
-from ...requests.again import NEAR_TIE
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.paths import with_home
+from ...inference.again import NEAR_TIE, SHARING, Draw, Question, Sample
 from ...library.recount import ROUNDING, Recount, holds
-from ...requests.again import NEAR_TIE, SHARING, Draw, Question, Sample
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path

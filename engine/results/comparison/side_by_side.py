@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError, choice
+from ...inference.again import drawn
 from ...library.run import Run
 from ...library.sentences import FAILED, TEXTS
 from ...library.shown import Shown
-from ...requests.again import drawn
 from ...views import Column, Table
 from .runs import labels, open_alike, refuse_unlike
 

@@ -8,10 +8,10 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...inference.again import drawn
 from ...library.run import Run
 from ...library.sentences import FAILED, FIRST, TEXTS
 from ...library.shown import Shown
-from ...requests.again import drawn
 from ...views import Column, Table
 from .row_filters import filtered, ordered
 

@@ -15,13 +15,13 @@ from ...basics.errors import InputError
 from ...basics.limits import cpu_threads
 from ...basics.printable import counted, some
 from ...basics.reading import file_sha256, is_file
+from ...inference.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
 from ...inference.devices.cpu import CPU
 from ...inference.exported import CONVOLVED, LOW_GRAPHS, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
 from ...inference.judge import log_softmax
-from ...requests.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns

@@ -10,7 +10,7 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256, is_file, paths_in
-from ...requests.again import Draw
+from ...inference.again import Draw
 from .checks import Check
 from .reference import other_reader
 from .results import StoredStage

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
 from ...basics.named import plugged
+from ...inference.again import Logits, Reference
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...inference.judge import log_softmax
 from ...inference.spans import Encoder, Ids, Sentence, behind
-from ...requests.again import Logits, Reference
 from ...text.spelling import trimmed
 from ...text.tokenizer import MaskTokenizer
 

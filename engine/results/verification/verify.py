@@ -12,10 +12,10 @@ from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256
 from ...experiments.registry import run_class
+from ...inference.again import Compared, Draw, Reference, Sample, Verdict
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel, is_low_precision
 from ...library.run import Run
-from ...requests.again import Compared, Draw, Reference, Sample, Verdict
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 from asked_stages import asked_run
 from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFERENCE, Diagnostics
-from negengine.engine.experiments.gh22.gh22 import Gh22
-from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22 import Gh22, Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.experiments.negation.negation_tables import published as published_test
 from negengine.engine.experiments.nli.nli import Nli

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.choices import VerbConvention
-from negengine.engine.experiments.gh22.gh22 import Gh22Run
-from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from negengine.engine.experiments.gh22.gh22 import Gh22Run, Variant, load_variant
 from negengine.engine.experiments.negation.check_patterns import _one_token
 from negengine.engine.experiments.negation.select import Selection
-from negengine.engine.requests.again import Draw
+from negengine.engine.inference.again import Draw
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.composition import composer, rows_with_other_ids

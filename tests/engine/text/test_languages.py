@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from italian import FILES as ITALIAN
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.gh22.gh22_patterns import ACT_SLOTS
 from negengine.engine.text.agreement import Beginnings, Elision
 from negengine.engine.text.agreement_check import Kind, Rules
 from negengine.engine.text.bundled import PATTERNS, lexicon_path
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import (
+    ACT_SLOTS,
     SLOTS,
     Pattern,
     PatternSet,

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from lies import changed, lie, remove_parts
 from negengine.engine.experiments.negation.rates import rates
+from negengine.engine.inference.again import Compared, Draw, Verdict
 from negengine.engine.inference.exported import load_exported, read_manifest, write_manifest
-from negengine.engine.requests.again import Compared, Draw, Verdict
 from negengine.engine.results.verification.reference import ExportedReference
 from negengine.engine.results.verification.verify import _unused_damage, are_too_many
 from negengine.engine.text.lexicon import BUNDLED_LEXICON

@@ -5,7 +5,7 @@ import unicodedata
 
 import negengine as ng
 import pytest
-from negengine.engine.requests.again import Draw
+from negengine.engine.inference.again import Draw
 from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import check_own_rows
 from negengine.engine.results.verification.results import StoredStage

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from ..basics.errors import InputError
 from ..basics.printable import counted, some
-from ..inference.exported import REFERENCE, ExportedModel
-from ..inference.judge import log_softmax
 from ..text.composition import rows_with_other_ids
 from ..text.pattern import Pattern, column
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from .exported import REFERENCE, ExportedModel
+from .judge import log_softmax
 
 SHARING = "sentences whose fillers share a token"
 NEAR_TIE = 1e-4  # logits: a decision this close can differ between two ways to compute the same model in fp32

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.requests.again import Question, Verdict, drawn
+from negengine.engine.inference.again import Question, Verdict, drawn
 
 WORDS = ["smoke", "dance", "sing", "swim"]
 LOGITS = [3.0, 2.0, 1.0, -1.0]
