@@ -7,12 +7,13 @@ answers, and the metrics, each in one row of its item.
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import polars as pl
 
 from ..basics.choices import Precision
+from ..basics.option import options_of
 from ..inference.again import Draw, Sample
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
@@ -139,7 +140,7 @@ class Requested(Experiment):
             return super().run(model, options)
         folder, work = run_folder(model, options, self.name), execution(model, options)
         exactly = replace(work, options=replace(work.options, precision=Precision.FP32), shard=Shard())
-        first = self.first_round(**{own.name: getattr(self, own.name) for own in fields(self)})
+        first = self.first_round(**{name: getattr(self, name) for name in options_of(type(self))})
         run_stage(first.stage(model.exported), folder, exactly)
         answers = read_frame(folder, finished_stage(folder, first.name), str(first.rows_file))
         run_stage(self.stage_after(model.exported, answers), folder, replace(work, started=time.monotonic()))
