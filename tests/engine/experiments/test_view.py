@@ -82,7 +82,7 @@ def gh22():
         summary.append(("GH22", "original", split, drop, 0.1, -0.05, 0.25, 40, None, None, 0.2, None))
         summary.append(("GH22", "original", split, "p_holm:repetition_rate", p, None, None, 40, None, None, None, 8))
     summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
-    return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"]})
+    return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None})
 
 
 def nli():
