@@ -49,11 +49,12 @@ from .parity import (
     Parity,
     Rounding,
     Tokens,
+    TokensOf,
     compare,
     compare_prefixes,
     compare_tokens,
     reference_logits,
-    reference_token_logprobs,
+    which_tokens,
 )
 from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
@@ -232,17 +233,17 @@ def _trace(
     segments = task is TEXT_CLASSIFICATION and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
-    reference = reference_logits(model, samples, name)
-    has_token = np.full(reference.shape[1], not task.head.is_language_model)
-    if task.head.is_language_model:
-        has_token[[number for number in tokenizer.get_vocab().values() if number < len(has_token)]] = True
-    token_logprobs = reference_token_logprobs(model, samples, name, has_token) if task.head.is_decoder else {}
+    numbers = list(tokenizer.get_vocab().values())
+    tokens = TokensOf(samples, numbers)
+    reference = reference_logits(model, samples, name, *[tokens.put] * task.head.is_decoder)
+    width = reference.shape[1]
+    has_token = which_tokens(numbers, width) if task.head.is_language_model else np.ones(width, np.bool_)
     parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
     rounding = Rounding(lambda: load_model(checkpoint, task.head, allow_pickle=allow_pickle), name)
-    return _Traced(graph, samples, reference, token_logprobs, parameters, inventory, has_token, rounding)
+    return _Traced(graph, samples, reference, tokens, parameters, inventory, has_token, rounding)
 
 
 def _compare(

@@ -4,6 +4,8 @@ Everything after that reads an ordinary folder, which stands in the cache, once 
 imported here alone.
 """
 
+import contextlib
+import io
 import json
 import tempfile
 from collections import Counter
@@ -94,7 +96,7 @@ def _convert(path: Path, folder: Path) -> None:
     given: dict[str, Any] = {"gguf_file": path.name, "trust_remote_code": False}
     what = "tokenizer"
     try:
-        with quiet():
+        with quiet(), contextlib.redirect_stderr(io.StringIO()):  # a progress bar that no setting of transformers hides
             tokenizer = AutoTokenizer.from_pretrained(path.parent, use_fast=True, **given)
             what = "weights"
             given |= {"dtype": torch.float32, "output_loading_info": True}

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,15 +45,25 @@ class Parity:
     tolerance: float | None  # None where the difference is not limited
 
 
-def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
-    """PyTorch's logits, float32 [rows, V] at the mask, or [rows, labels]: a row a sample, or a row a token."""
+def reference_logits(
+    model: PreTrainedModel, samples: Sequence[Sample], name: str, keep: Callable[[int, Any], None] = lambda *_: None
+) -> Logits:
+    """PyTorch's logits, float32 [rows, V] at the mask, or [rows, labels]: a row a sample, or a row a token.
+
+    `keep` is given the number and all logits, a tensor [L, V], of each sample whose further results are compared.
+    """
+    further = set(_some(samples))
 
     def run(batch: Batch) -> dict[int, Logits]:
         length = batch.feeds["input_ids"].shape[1]
         known = {key: batch.feeds[key] for key in ("input_ids", "token_type_ids") if key in batch.feeds}
         inputs = {key: torch.from_numpy(values.astype(np.int64)) for key, values in known.items()}
         with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
-            logits = model(**inputs).logits.numpy()
+            every = model(**inputs).logits
+            for i, row in enumerate(batch.rows):
+                if row in further:
+                    keep(row, every[i])
+        logits = every.numpy()
         positions = [samples[row].position for row in batch.rows]
         rows = (logits[i] if at is None else logits[i, at].copy() for i, at in enumerate(positions))
         return dict(zip(batch.rows, rows, strict=True))
@@ -82,19 +93,25 @@ class Tokens:
     allowed: Logits  # float32 [L - 1], the largest difference that is accepted, as of the logits of the same rows
 
 
-def reference_token_logprobs(
-    model: PreTrainedModel, samples: Sequence[Sample], name: str, has_token: NDArray[np.bool_]
-) -> dict[int, Tokens]:
-    """What PyTorch says of the tokens of some samples: number of the sample → its tokens."""
+class TokensOf(dict[int, Tokens]):
+    """What PyTorch says of the tokens of some samples: number of the sample → its tokens; `put` is a `keep`."""
 
-    def run(row: int) -> tuple[int, Tokens]:
-        ids = torch.from_numpy(samples[row].ids.astype(np.int64))
-        with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {len(ids)} tokens"):
-            logits = model(input_ids=ids[None]).logits[0, :-1]
-            logprobs = logits.log_softmax(-1).gather(1, ids[1:, None])[:, 0].numpy()
-        return row, Tokens(logprobs, _allowed(logits.numpy(), has_token).min(axis=1, initial=np.inf))
+    def __init__(self, samples: Sequence[Sample], numbers: Sequence[int]) -> None:
+        super().__init__()
+        self._samples, self._numbers = samples, numbers
 
-    return dict(_on_all_cores(run, reversed(_some(samples))))
+    def put(self, row: int, every: Any) -> None:
+        ids = torch.from_numpy(self._samples[row].ids.astype(np.int64))
+        logprobs = every[:-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0].numpy()
+        allowed = _allowed(every[:-1].numpy(), which_tokens(self._numbers, every.shape[-1]))
+        self[row] = Tokens(logprobs, allowed.min(axis=1, initial=np.inf))
+
+
+def which_tokens(numbers: Sequence[int], width: int) -> NDArray[np.bool_]:
+    """Which of so many logits are those of tokens with these numbers, bool [width]."""
+    found = np.zeros(width, np.bool_)
+    found[[number for number in numbers if number < width]] = True
+    return found
 
 
 def _some(samples: Sequence[Sample]) -> list[int]:
@@ -109,6 +126,8 @@ class Rounding:
 
     open: Callable[[], PreTrainedModel]
     name: str
+    _known: dict[Sample, tuple[NDArray[np.float64], NDArray[np.float64] | None]] = field(default_factory=dict)
+    _alone: Lock = field(default_factory=Lock)  # one input at a time: in fp64 a model needs twice the memory
 
     @cached_property
     def _exact(self) -> PreTrainedModel:
@@ -116,16 +135,24 @@ class Rounding:
 
     def of(self, sample: Sample, reference: Logits, has_token: NDArray[np.bool_] | None = None) -> float:
         """The largest difference from fp64 of a sample's logits in fp32, [rows, K]; of its tokens', float32 [L - 1]."""
+        with self._alone:
+            exact, chances = self._known.get(sample) or self._known.setdefault(sample, self._run(sample))
+        if has_token is None:
+            return float(np.abs(reference - np.asarray(chances)).max(initial=0))
+        apart = _difference(reference, exact.reshape(reference.shape))
+        return float(apart.max(initial=0, where=_counts(reference, has_token)))
+
+    def _run(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """What is compared of a sample, for all graphs: the logits, and the log-probabilities of a causal model."""
         given = {"input_ids": sample.ids, "token_type_ids": sample.segments}
         inputs = {key: torch.from_numpy(ids.astype(np.int64))[None] for key, ids in given.items() if ids is not None}
         with torch.inference_mode(), told_in_one_line(self.name, "running it in PyTorch in fp64"):
             logits = self._exact(**inputs).logits[0]
-            if has_token is None:
-                chances = logits[:-1].log_softmax(-1).gather(1, inputs["input_ids"][0, 1:, None])
-                return float(np.abs(reference - chances[:, 0].numpy()).max(initial=0))
-        exact = (logits if sample.position is None else logits[sample.position]).numpy()
-        apart = _difference(reference, exact.reshape(reference.shape))
-        return float(apart.max(initial=0, where=_counts(reference, has_token)))
+            exact = logits if sample.position is None else logits[sample.position].clone()
+            if sample.position is None or len(logits) != len(sample.ids):
+                return exact.numpy(), None
+            chances = logits[:-1].log_softmax(-1).gather(1, inputs["input_ids"][0, 1:, None])
+        return exact.numpy(), chances[:, 0].numpy()
 
 
 def compare_tokens(

@@ -85,13 +85,14 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_digest(tmp_path):
+def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_digest(tmp_path, capfd):
     """With massive activations, too. `cite` and the report name both."""
     (tmp_path / "own").mkdir()
     path = written(tmp_path / "own" / "small.Q4_1.gguf", kind=GGMLQuantizationType.Q4_1, large=1000.0)
     assert check(str(path.parent), task="text-generation").possible
     assert locate(str(path.parent)) == locate(str(path))  # a folder that holds one
     folder = build(str(path), tmp_path / "out")
+    assert capfd.readouterr() == ("", "")  # no progress bar of the conversion
     info = json.loads((folder / "export.json").read_text("utf-8"))
     told = f"Q4_1 {locate(str(path)).revision}"
     assert info["made_from"]["gguf"] == told
