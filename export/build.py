@@ -6,13 +6,10 @@ load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, in
 import gc
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..engine.basics.atomic import make_folder, unwritable
 from ..engine.basics.errors import InputError
@@ -43,23 +40,11 @@ from .folder import STAGED, publish, remove_left, workspace_beside
 from .graph import Graph
 from .inventory import Inventory, load_counted, load_model
 from .observe import channel_peaks, count_flops
-from .parity import (
-    DisagreesError,
-    Logits,
-    Parity,
-    Rounding,
-    Tokens,
-    TokensOf,
-    compare,
-    compare_prefixes,
-    compare_tokens,
-    reference_logits,
-    which_tokens,
-)
+from .parity import DisagreesError, Parity, Reference, compare, compare_prefixes, compare_trees, reference_of
 from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
-from .samples import USUAL, Sample, batches
+from .samples import USUAL, batches
 from .tasks import TEXT_CLASSIFICATION, Task, begin_with_bos, task_named, task_of
 from .trace import Exporter, exporter_of, takes_segments
 
@@ -126,13 +111,9 @@ def build(
 @dataclass(frozen=True)
 class _Traced:
     graph: Graph
-    samples: Sequence[Sample]
-    reference: Logits
-    token_logprobs: Mapping[int, Tokens]
+    reference: Reference
     parameters: int
     inventory: Inventory
-    has_token: NDArray[np.bool_]  # bool [K]: whether a logit is that of a token, or of a label
-    rounding: Rounding
 
 
 def _write(
@@ -169,7 +150,8 @@ def _write(
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
     files = graph.save(staged / GRAPH)
     exact = [files[0]]
-    usual = [sample for sample in traced.samples if len(sample.ids) <= USUAL]
+    samples = traced.reference.samples
+    usual = [sample for sample in samples if len(sample.ids) <= USUAL]
     say(f"measuring how large values become on {len(usual)} inputs")
     peaks = channel_peaks(graph, [batch.feeds for batch in batches(usual)])
     context = replace(context, peaks=peaks)
@@ -184,15 +166,9 @@ def _write(
         told |= run_passes(variant.passes, further, context)
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
-    files, parity = _compare(files, exact, traced, checkpoint.name, say)
-    if traced.token_logprobs:
-        say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
-        for path in exact:
-            compare_tokens(
-                path, staged / VOCABULARY, traced.samples, traced.token_logprobs,
-                name=checkpoint.name, rounding=traced.rounding,
-            )  # fmt: skip
-        files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
+    files, parity = _compare(files, exact, traced.reference, say)
+    if task.head.is_decoder:
+        files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced.reference, say)
         told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
     worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
     low = {name: asdict(own) for name, own in parity.items() if name in LOW_GRAPHS}
@@ -205,7 +181,7 @@ def _write(
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(worst),
-        "compared_lengths": sorted({len(sample.ids) for sample in traced.samples}),
+        "compared_lengths": sorted({len(sample.ids) for sample in samples}),
         "low_precision": low,
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
@@ -233,21 +209,21 @@ def _trace(
     segments = task is TEXT_CLASSIFICATION and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
-    numbers = list(tokenizer.get_vocab().values())
-    tokens = TokensOf(samples, numbers)
-    reference = reference_logits(model, samples, name, *[tokens.put] * task.head.is_decoder)
-    width = reference.shape[1]
-    has_token = which_tokens(numbers, width) if task.head.is_language_model else np.ones(width, np.bool_)
+    reference = reference_of(
+        model, samples, name,
+        lambda: load_model(checkpoint, task.head, allow_pickle=allow_pickle),
+        list(tokenizer.get_vocab().values()) if task.head.is_language_model else None,
+        is_causal=task.head.is_decoder,
+    )  # fmt: skip
     parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
-    rounding = Rounding(lambda: load_model(checkpoint, task.head, allow_pickle=allow_pickle), name)
-    return _Traced(graph, samples, reference, tokens, parameters, inventory, has_token, rounding)
+    return _Traced(graph, reference, parameters, inventory)
 
 
 def _compare(
-    files: Sequence[Path], exact: Sequence[Path], traced: _Traced, name: str, say: Say
+    files: Sequence[Path], exact: Sequence[Path], reference: Reference, say: Say
 ) -> tuple[list[Path], dict[str, Parity]]:
     """The files that stay, and graph → how far it is from PyTorch.
 
@@ -256,10 +232,10 @@ def _compare(
     """
     kept, found = list(files), {}
     for graph in (*exact, *(path for path in files if path.name in LOW_GRAPHS)):
-        say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
+        say(f"comparing {graph.name} with PyTorch on {len(reference.samples)} inputs")
+        vocabulary = graph.with_name(VOCABULARY) if reference.tokens and graph in exact else None
         try:
-            known, asked = (traced.samples, traced.reference), traced.has_token
-            own = compare(graph, *known, name=name, has_token=asked, rounding=traced.rounding, is_exact=graph in exact)
+            own = compare(graph, reference, is_exact=graph in exact, vocabulary=vocabulary)
         except DisagreesError as error:  # and no other: a disk that fails once must not change an export
             if graph in exact:
                 raise
@@ -273,17 +249,15 @@ def _compare(
     return kept, found
 
 
-def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: _Traced, say: Say) -> list[Path]:
+def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], reference: Reference, say: Say) -> list[Path]:
     """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more."""
     sharing = [path for path in files if path.name in {*SHARING_PREFIXES.values(), *TREES.values()}]
     try:
         for path in sharing:
             if path.name in TREES.values():
-                vocabulary = path.with_name(VOCABULARY)
-                known = (traced.samples, traced.token_logprobs)
-                compare_tokens(path, vocabulary, *known, name=path.name, rounding=traced.rounding)
+                compare_trees(path, path.with_name(VOCABULARY), reference)
             elif path.name in exact:
-                compare_prefixes(path, traced.samples, traced.reference, traced.has_token)
+                compare_prefixes(path, reference)
     except InputError as error:
         say(f"beginnings of sentences are not shared: {error}")
         for path in sharing:

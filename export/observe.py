@@ -67,18 +67,23 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     written = [value for node in graph.nodes for value in node.outputs if value.name]
     proto = graph.proto()
     names = [str(value.name) for value in written]
-    _set_outputs(proto, names)
-    for name in names:
-        proto.graph.node.append(helper.make_node("Shape", [name], [f"{name} layout"]))
-        proto.graph.output.append(helper.make_empty_tensor_value_info(f"{name} layout"))
+    # A value that is an output stays in memory to the end: so its shape is one, and for its type a number of that type.
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "number"))
+    asked = {
+        name: (("Shape", [name], f"{name}/shape"), ("CastLike", ["number", name], f"{name}/kind")) for name in names
+    }
+    _append(
+        proto, {name: [helper.make_node(kind, read, [to]) for kind, read, to in own] for name, own in asked.items()}
+    )
+    _set_outputs(proto, [to for own in asked.values() for *_, to in own])
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
     ids = np.ones(shape, np.int32)
     feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
     feeds["mask_position"] = np.zeros(shape[0], np.int32)
-    (found,) = _run(graph, session, [feeds], [f"{name} layout" for name in names])
+    (found,) = _run(graph, session, [feeds], [f"{name}/shape" for name in names])
     known = {
-        value: Layout(tuple(sizes.tolist()), kinds[name])
+        value: Layout(tuple(sizes.tolist()), kinds[f"{name}/kind"])
         for value, name, sizes in zip(written, names, found, strict=True)
     }
     for value in graph.initializers:
@@ -111,17 +116,17 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     axes: dict[str, Any] = {"axes": [0]} if graph.opset < AXES_ARE_INPUTS else {}
     axes_input = [] if axes else ["axes of peaks"]
     proto.graph.initializer.extend(numpy_helper.from_array(np.array([0]), name) for name in axes_input)
+    further = {}
     for name, rank in ranks.items():
         size, rows, peak, total = (f"{name}/{what}" for what in ("size", "rows", "peak", "total"))
-        proto.graph.node.extend(
-            [
-                helper.make_node("Abs", [name], [size]),
-                helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
-                helper.make_node("ReduceMax", [rows, *axes_input], [peak], keepdims=0, **axes),
-                # The sum tells what is not finite: a kernel's maximum may pass over it.
-                helper.make_node("ReduceSum", [size], [total], keepdims=0),
-            ]
-        )
+        further[name] = [
+            helper.make_node("Abs", [name], [size]),
+            helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
+            helper.make_node("ReduceMax", [rows, *axes_input], [peak], keepdims=0, **axes),
+            # The sum tells what is not finite: a kernel's maximum may pass over it.
+            helper.make_node("ReduceSum", [size], [total], keepdims=0),
+        ]
+    _append(proto, further)
     outputs = [f"{name}/{what}" for name in ranks for what in ("peak", "total")]
     _set_outputs(proto, outputs)
     found: dict[str, NDArray[np.float32]] = {}
@@ -157,6 +162,17 @@ def _set_outputs(proto: ModelProto, names: Sequence[str]) -> None:
     proto.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
 
 
+def _append(proto: ModelProto, further: Mapping[str, Sequence[NodeProto]]) -> None:
+    """Put nodes that read a value behind the one that writes it: so they run while it is in memory, and free it."""
+    nodes = [
+        own
+        for node in proto.graph.node
+        for own in (node, *(each for name in node.output for each in further.get(name, ())))
+    ]
+    proto.graph.ClearField("node")
+    proto.graph.node.extend(nodes)
+
+
 def _read_by(node: NodeProto) -> Iterator[str]:
     """The names that a node reads, and those that its branches and loops read."""
     yield from node.input
@@ -169,6 +185,7 @@ def _read_by(node: NodeProto) -> Iterator[str]:
 def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED  # that of the nodes
     options.add_session_config_entry("session.disable_prepacking", "1")  # no second copy of the weights
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", graph.folder)
     return open_session(graph.name, proto.SerializeToString(), options)

@@ -1,11 +1,11 @@
 """The exported graph against PyTorch in fp32, sample by sample: all logits, and the decision made from them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.inference.exported import FP16, HIDDEN
-from ..engine.inference.trees import BIAS, LONGEST_TREE, by_length, trees
+from ..engine.inference.trees import LONGEST_TREE, trees
 from .observe import Feeds, open_session, told_in_one_line
 from .passes.half import HEADROOM, LARGEST
 from .samples import USUAL, Batch, Sample, batches
@@ -27,6 +27,7 @@ from .samples import USUAL, Batch, Sample, batches
 TOLERANCE = 1e-4
 _FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
 _MOST_TIMES = 10  # but no more than so many times the tolerance: a reference that is further off proves nothing
+_ROWS = 64  # tokens of a text whose log-probabilities are compared, about
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
 Part = TypeVar("Part")
@@ -45,33 +46,111 @@ class Parity:
     tolerance: float | None  # None where the difference is not limited
 
 
-def reference_logits(
-    model: PreTrainedModel, samples: Sequence[Sample], name: str, keep: Callable[[int, Any], None] = lambda *_: None
-) -> Logits:
-    """PyTorch's logits, float32 [rows, V] at the mask, or [rows, labels]: a row a sample, or a row a token.
+@dataclass(frozen=True)
+class Tokens:
+    """PyTorch's log-probabilities of some tokens of a text, each behind one of these rows of logits; [n]."""
 
-    `keep` is given the number and all logits, a tensor [L, V], of each sample whose further results are compared.
-    """
-    further = set(_some(samples))
+    rows: NDArray[np.int64]
+    logprobs: Logits
+    allowed: Logits  # the largest difference that is accepted, as of the logits of the same rows
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What PyTorch says of the samples in fp32, and how far that is from fp64, where somebody asks."""
+
+    samples: Sequence[Sample]
+    logits: Logits  # float32 [rows, K], at the mask or of labels: a row a sample, or a row a token
+    has_token: NDArray[np.bool_]  # bool [K]: whether a logit is that of a token of the tokenizer, or of a label
+    tokens: Mapping[int, Tokens]  # of a causal model: number of the sample → some of its tokens
+    reopened: Callable[[], PreTrainedModel]
+    name: str
+    _floors: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    @cached_property
+    def by_sample(self) -> list[Logits]:
+        """Float32 [1 or L, K] each."""
+        counts = [1 if len(self.logits) == len(self.samples) else len(sample.ids) for sample in self.samples]
+        return np.split(self.logits, np.cumsum(counts)[:-1])
+
+    def floors(self, numbers: Iterable[int]) -> Mapping[int, tuple[float, float]]:
+        """The largest differences of fp32 from fp64, of a sample's logits and of its tokens.
+
+        PyTorch's model is opened for it once more, and released again.
+        """
+        if asked := [number for number in numbers if number not in self._floors]:
+            model, rows = self.reopened().double(), {number: own.rows for number, own in self.tokens.items()}
+            for number in asked:
+                one = Batch([number], batches([self.samples[number]])[0].feeds)
+                ((_, exact, further),) = _logits(model, self.samples, one, rows, self.name)
+                wanted, tokens = self.by_sample[number], self.tokens.get(number)
+                apart = _difference(wanted, exact).max(initial=0, where=_counts(wanted, self.has_token))
+                chances = _logprobs(further, self.samples[number], tokens.rows) if tokens else np.zeros(0)
+                off = np.abs(tokens.logprobs - chances) if tokens else chances
+                self._floors[number] = float(apart), float(off.max(initial=0))
+        return self._floors
+
+
+def reference_of(
+    model: PreTrainedModel,
+    samples: Sequence[Sample],
+    name: str,
+    reopened: Callable[[], PreTrainedModel],
+    numbers: Sequence[int] | None = None,
+    *,
+    is_causal: bool = False,
+) -> Reference:
+    """Run PyTorch on the samples; the tokens of a language model's tokenizer have these numbers."""
+    rows = {number: _asked(samples[number]) for number in (_some(samples) if is_causal else ())}
+    tokens: dict[int, Tokens] = {}
+
+    def has_token(width: int) -> NDArray[np.bool_]:
+        found = np.full(width, numbers is None)
+        found[[number for number in numbers or () if number < width]] = True
+        return found
 
     def run(batch: Batch) -> dict[int, Logits]:
-        length = batch.feeds["input_ids"].shape[1]
-        known = {key: batch.feeds[key] for key in ("input_ids", "token_type_ids") if key in batch.feeds}
-        inputs = {key: torch.from_numpy(values.astype(np.int64)) for key, values in known.items()}
-        with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
-            every = model(**inputs).logits
-            for i, row in enumerate(batch.rows):
-                if row in further:
-                    keep(row, every[i])
-        logits = every.numpy()
-        positions = [samples[row].position for row in batch.rows]
-        rows = (logits[i] if at is None else logits[i, at].copy() for i, at in enumerate(positions))
-        return dict(zip(batch.rows, rows, strict=True))
+        found = {}
+        for number, logits, further in _logits(model, samples, batch, rows, name):
+            found[number] = logits
+            if number in rows:
+                allowed = _allowed(further, has_token(further.shape[1])).min(axis=1, initial=np.inf)
+                tokens[number] = Tokens(rows[number], _logprobs(further, samples[number], rows[number]), allowed)
+        return found
 
     found: dict[int, Logits] = {}
     for logits in _on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
         found |= logits
-    return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
+    every = np.concatenate([found[number] for number in range(len(samples))])
+    return Reference(samples, every, has_token(every.shape[1]), dict(sorted(tokens.items())), reopened, name)
+
+
+def _logits(
+    model: PreTrainedModel, samples: Sequence[Sample], batch: Batch, rows: Mapping[int, NDArray[np.int64]], name: str
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """Of each sample of a batch: its number, PyTorch's logits, [1 or L, K], and those of further rows, [n, K]."""
+    takes, length = inspect.signature(model.forward).parameters, batch.feeds["input_ids"].shape[1]
+    known = {key: batch.feeds[key] for key in ("input_ids", "token_type_ids") if key in batch.feeds}
+    given: dict[str, Any] = {key: torch.from_numpy(values.astype(np.int64)) for key, values in known.items()}
+    given |= {"use_cache": False} if "use_cache" in takes else {}
+    positions = [samples[number].position for number in batch.rows]
+    kept = list(range(length))
+    if "logits_to_keep" in takes:  # of 1,000 rows and a vocabulary of 50,000, logits are 200 MB
+        kept = sorted({at for at in positions if at is not None}.union(*(rows.get(own, ()) for own in batch.rows)))
+        given["logits_to_keep"] = torch.tensor(kept)
+    with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
+        every = model(**given).logits.numpy()
+    for i, number in enumerate(batch.rows):
+        at, further = positions[i], np.searchsorted(kept, rows.get(number, []))
+        own = every[i] if at is None else every[i, kept.index(at)]
+        yield number, np.atleast_2d(own).copy(), every[i][further] if number in rows else every[i, :0]
+
+
+def _logprobs(logits: NDArray[Any], sample: Sample, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Log-probabilities of the tokens behind some rows, whose logits are [n, V]."""
+    following = torch.from_numpy(sample.ids[rows + 1].astype(np.int64))
+    found: NDArray[Any] = torch.from_numpy(logits).log_softmax(-1).gather(1, following[:, None])[:, 0].numpy()
+    return found
 
 
 def _on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Found]:
@@ -85,120 +164,58 @@ def _on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[F
         torch.set_num_threads(threads)
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """PyTorch's log-probabilities of all tokens of a sample but the first, float32 [L - 1]."""
-
-    logprobs: Logits
-    allowed: Logits  # float32 [L - 1], the largest difference that is accepted, as of the logits of the same rows
-
-
-class TokensOf(dict[int, Tokens]):
-    """What PyTorch says of the tokens of some samples: number of the sample → its tokens; `put` is a `keep`."""
-
-    def __init__(self, samples: Sequence[Sample], numbers: Sequence[int]) -> None:
-        super().__init__()
-        self._samples, self._numbers = samples, numbers
-
-    def put(self, row: int, every: Any) -> None:
-        ids = torch.from_numpy(self._samples[row].ids.astype(np.int64))
-        logprobs = every[:-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0].numpy()
-        allowed = _allowed(every[:-1].numpy(), which_tokens(self._numbers, every.shape[-1]))
-        self[row] = Tokens(logprobs, allowed.min(axis=1, initial=np.inf))
-
-
-def which_tokens(numbers: Sequence[int], width: int) -> NDArray[np.bool_]:
-    """Which of so many logits are those of tokens with these numbers, bool [width]."""
-    found = np.zeros(width, np.bool_)
-    found[[number for number in numbers if number < width]] = True
-    return found
-
-
 def _some(samples: Sequence[Sample]) -> list[int]:
     """The numbers of the samples whose further results are compared too: not all, since each is a run of its own."""
     long = (row for row, sample in enumerate(samples) if len(sample.ids) > USUAL)
     return sorted({*range(0, len(samples), 9), len(samples) - 1, *long})
 
 
-@dataclass(frozen=True, eq=False)
-class Rounding:
-    """How far PyTorch in fp32 is from PyTorch in fp64, which opens the model again: only an input that asks has it."""
-
-    open: Callable[[], PreTrainedModel]
-    name: str
-    _known: dict[Sample, tuple[NDArray[np.float64], NDArray[np.float64] | None]] = field(default_factory=dict)
-    _alone: Lock = field(default_factory=Lock)  # one input at a time: in fp64 a model needs twice the memory
-
-    @cached_property
-    def _exact(self) -> PreTrainedModel:
-        return self.open().double()
-
-    def of(self, sample: Sample, reference: Logits, has_token: NDArray[np.bool_] | None = None) -> float:
-        """The largest difference from fp64 of a sample's logits in fp32, [rows, K]; of its tokens', float32 [L - 1]."""
-        with self._alone:
-            exact, chances = self._known.get(sample) or self._known.setdefault(sample, self._run(sample))
-        if has_token is None:
-            return float(np.abs(reference - np.asarray(chances)).max(initial=0))
-        apart = _difference(reference, exact.reshape(reference.shape))
-        return float(apart.max(initial=0, where=_counts(reference, has_token)))
-
-    def _run(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What is compared of a sample, for all graphs: the logits, and the log-probabilities of a causal model."""
-        given = {"input_ids": sample.ids, "token_type_ids": sample.segments}
-        inputs = {key: torch.from_numpy(ids.astype(np.int64))[None] for key, ids in given.items() if ids is not None}
-        with torch.inference_mode(), told_in_one_line(self.name, "running it in PyTorch in fp64"):
-            logits = self._exact(**inputs).logits[0]
-            exact = logits if sample.position is None else logits[sample.position].clone()
-            if sample.position is None or len(logits) != len(sample.ids):
-                return exact.numpy(), None
-            chances = logits[:-1].log_softmax(-1).gather(1, inputs["input_ids"][0, 1:, None])
-        return exact.numpy(), chances[:, 0].numpy()
+def _asked(sample: Sample) -> NDArray[np.int64]:
+    """The rows whose following tokens are compared, from the first to the last but one of a text."""
+    return np.unique(np.linspace(0, len(sample.ids) - 2, _ROWS).astype(np.int64))
 
 
-def compare_tokens(
-    graph: Path,
-    vocabulary: Path,
-    samples: Sequence[Sample],
-    reference: Mapping[int, Tokens],
-    *,
-    name: str,
-    rounding: Rounding,
-) -> None:
-    """Compare log-probabilities of a causal model with PyTorch's; an InputError if one is off by too much.
+def _wrong_tokens(found: Logits, wanted: Tokens, floor: float, length: int) -> str:
+    """What is wrong with log-probabilities, float32 [n]; empty if nothing is."""
+    off, allowed = np.abs(found - wanted.logprobs), _with_floor(wanted.allowed, floor)
+    if (off <= allowed).all():
+        return ""
+    worst = int(np.argmax(off - allowed))
+    said = f"log-probabilities disagree with PyTorch by {off[worst]:.2g} where {allowed[worst]:.2g} is allowed"
+    return f"{said}, on an input of {length} tokens"
 
-    Of a graph that reads trees, a text that shares its first half stands beside each sample.
+
+def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
+    """Compare log-probabilities of a graph that reads trees with PyTorch's; an InputError if one is off by too much.
+
+    A text that shares its first half stands beside each sample.
     """
-    first, second = (open_session(name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
-    reads_trees = BIAS in {given.name for given in first.get_inputs()}
-    for row, wanted in reference.items():
-        ids, middle = samples[row].ids, len(samples[row].ids) // 2
-        if len(ids) < 2 or (reads_trees and len(ids) > LONGEST_TREE):
+    first, second = (open_session(graph.name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
+    for number, wanted in reference.tokens.items():
+        ids = reference.samples[number].ids
+        if not 2 <= len(ids) <= LONGEST_TREE:
             continue
-        texts = sorted([ids[:-1], *[np.append(ids[:middle], ids[-2])] * reads_trees], key=list)
-        (run,) = trees(texts, 2 * len(ids)) if reads_trees else by_length(texts, 1)
-        own = run.row[[len(text) for text in texts].index(len(ids) - 1), : len(ids) - 1]
-        with told_in_one_line(name, f"running the graph on {len(ids)} tokens"):
+        texts = sorted([ids[:-1], np.append(ids[: len(ids) // 2], ids[-2])], key=list)
+        (run,) = trees(texts, 2 * len(ids))
+        own = run.row[[len(text) for text in texts].index(len(ids) - 1), wanted.rows]
+        with told_in_one_line(graph.name, f"running the graph on {len(ids)} tokens"):
             (hidden,) = first.run([HIDDEN], run.feeds())
-            (found,) = second.run(["token_logprobs"], {HIDDEN: hidden[0, own], "following_id": ids[1:]})
-        off, allowed = np.abs(found - wanted.logprobs), wanted.allowed
-        if not (off <= allowed).all():
-            allowed = _with_floor(allowed, rounding.of(samples[row], wanted.logprobs))
-        if not (off <= allowed).all():
-            worst = int(np.argmax(off - allowed))
-            raise InputError(
-                f"{name}: log-probabilities disagree with PyTorch by {off[worst]:.2g} where {allowed[worst]:.2g} is "
-                f"allowed, on an input of {len(ids)} tokens"
-            )
+            feeds = {HIDDEN: hidden[0, own], "following_id": ids[wanted.rows + 1]}
+            (found,) = second.run(["token_logprobs"], feeds)
+        if _wrong_tokens(found, wanted, 0, len(ids)):
+            floor = reference.floors([number])[number][1]
+            if said := _wrong_tokens(found, wanted, floor, len(ids)):
+                raise InputError(f"{graph.name}: {said}")
 
 
-def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits, has_token: NDArray[np.bool_]) -> None:
-    """Compare a graph that computes a common beginning of sentences once with PyTorch's logits, float32 [n, V].
+def compare_prefixes(graph: Path, reference: Reference) -> None:
+    """Compare a graph that computes a common beginning of sentences once with PyTorch's logits.
 
     Each sample is divided in the middle; its second half stands in the batch twice.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
-    for row in _some(samples):
-        sample, wanted = samples[row], reference[row]
+    for number in _some(reference.samples):
+        sample, wanted = reference.samples[number], reference.by_sample[number]
         middle = len(sample.ids) // 2
         if sample.position is None or not 1 <= middle <= sample.position:
             continue
@@ -211,12 +228,12 @@ def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits, 
         with told_in_one_line(graph.name, f"running it on {len(sample.ids)} tokens"):
             (logits,) = session.run(["logits"], feeds)
         difference = _difference(logits, wanted)
-        if not (difference <= _allowed(wanted[None], has_token)).all():
+        if not (difference <= _allowed(wanted, reference.has_token)).all():
             said = f"|Δlogit| {difference.max():.2g} on {len(sample.ids)} tokens"
             raise InputError(f"{graph.name} disagrees with PyTorch: {said}")
 
 
-def _difference(found: Logits, wanted: Logits) -> Logits:
+def _difference(found: Logits, wanted: NDArray[Any]) -> NDArray[Any]:
     """|Δlogit|; 0 where both are the same infinity, as of a row that a model excludes."""
     with np.errstate(invalid="ignore"):
         return np.where(found == wanted, np.float32(0), np.abs(found - wanted))
@@ -248,57 +265,86 @@ class DisagreesError(InputError):
     """A graph gives other numbers than PyTorch, or none."""
 
 
-def compare(
-    graph: Path,
-    samples: Sequence[Sample],
-    reference: Logits,
-    *,
-    name: str,
-    has_token: NDArray[np.bool_],
-    rounding: Rounding,
-    is_exact: bool = True,
-) -> Parity:
-    """Run the exported graph on the CPU and compare it with PyTorch's logits, float32 [rows, K].
+@dataclass(frozen=True)
+class _Compared:
+    difference: float
+    agreed: int  # rows with the same top-1
+    wrong: str  # empty if nothing is
 
-    Which of the K rows of the vocabulary have a token: bool [K]; labels have all.
-    Raises DisagreesError if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
-    differs and is not a tie; or if the graph's own decisions or labels are not those of its logits.
+
+def compare(graph: Path, reference: Reference, *, is_exact: bool = True, vocabulary: Path | None = None) -> Parity:
+    """Run an exported graph on the CPU and compare it with PyTorch; a graph of low precision not on long texts.
+
+    With the graph that cuts out the vocabulary, log-probabilities of tokens are compared, too. Raises DisagreesError
+    if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1 differs and is not a
+    tie; or if the graph's own decisions or labels are not those of its logits.
     """
+    samples = reference.samples
+    asked = [number for number, sample in enumerate(samples) if is_exact or len(sample.ids) <= USUAL]
+    found = _compared(graph, vocabulary, reference, asked, {}, is_exact=is_exact)
+    if is_exact and (doubtful := [number for number, own in found.items() if own.wrong]):
+        floors = reference.floors(doubtful)  # while no session holds memory
+        found |= _compared(graph, vocabulary, reference, doubtful, floors, is_exact=True)
+    if wrong := next((own.wrong for own in found.values() if own.wrong), ""):
+        raise DisagreesError(f"{reference.name}: {wrong}")
+    rows = sum(len(reference.by_sample[number]) for number in asked)
+    agreement = sum(own.agreed for own in found.values()) / rows
+    difference = max(own.difference for own in found.values())
+    return Parity(len(asked), difference, agreement, TOLERANCE if is_exact else None)
+
+
+def _compared(
+    graph: Path,
+    vocabulary: Path | None,
+    reference: Reference,
+    asked: Sequence[int],
+    floors: Mapping[int, tuple[float, float]],
+    *,
+    is_exact: bool,
+) -> dict[int, _Compared]:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
-    session = open_session(name, str(graph), options)
-    counts = [1 if len(reference) == len(samples) else len(sample.ids) for sample in samples]
-    by_sample = np.split(reference, np.cumsum(counts)[:-1])
+    session = open_session(reference.name, str(graph), options)
+    further = open_session(reference.name, str(vocabulary), ort.SessionOptions()) if vocabulary else None
 
-    def compared(batch: Batch) -> tuple[float, int]:
-        """The largest difference, and how many top-1s are the same."""
-        wanted = np.concatenate([by_sample[row] for row in batch.rows])
+    def compared(batch: Batch) -> dict[int, _Compared]:
+        numbers = [asked[row] for row in batch.rows]
+        parts = [reference.by_sample[number] for number in numbers]
+        wanted, length = np.concatenate(parts), batch.feeds["input_ids"].shape[1]
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
-        each = _allowed(wanted, has_token)
-        logits, decisions = _run(session, batch.feeds, top, name)
+        floor = [floors[number][0] if floors else 0.0 for number, own in zip(numbers, parts, strict=True) for _ in own]
+        each = _with_floor(_allowed(wanted, reference.has_token), np.array(floor)[:, None])
+        logits, decisions, hidden = _run(session, batch.feeds, top, reference.name, with_hidden=further is not None)
         given = as_cuda_rounds(logits) if graph.name == FP16 else logits
-        apart, true = _difference(given, wanted), wanted if is_exact else logits
-        if is_exact and not (apart <= each).all():
-            floors = [np.full(counts[row], rounding.of(samples[row], by_sample[row], has_token)) for row in batch.rows]
-            each = _with_floor(each, np.concatenate(floors)[:, None])
+        apart, true, best = _difference(given, wanted), wanted if is_exact else logits, given.argmax(axis=1)
         allowed = each[rows, top]
         difference, limit = apart.max(axis=1), each if is_exact else np.finfo(np.float32).max
         wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, top, true, decisions, allowed)
-        if wrong.any():
-            worst = int(np.flatnonzero(wrong)[0])
-            what = f"where {allowed[worst]:.2g} is allowed, " if is_exact else ""
-            raise DisagreesError(
-                f"{name}: the exported graph disagrees with PyTorch: |Δlogit| {difference[worst]:.2g} {what}on an "
-                f"input of {batch.feeds['input_ids'].shape[1]} tokens; this model cannot be used"
-            )
-        found = given.argmax(axis=1)
-        if is_exact and (wanted[rows, top] - wanted[rows, found] > allowed).any():
-            raise DisagreesError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
-        return float(difference.max()), int((top == found).sum())
+        other = is_exact & (wanted[rows, top] - wanted[rows, best] > allowed)
+        found, end = {}, 0
+        for i, (number, part) in enumerate(zip(numbers, parts, strict=True)):
+            own = slice(end, end := end + len(part))
+            said = ""
+            if wrong[own].any():
+                worst = own.start + int(np.argmax(wrong[own]))
+                what = f"where {allowed[worst]:.2g} is allowed, " if is_exact else ""
+                said = f"|Δlogit| {difference[worst]:.2g} {what}on an input of {length} tokens"
+                said = f"the exported graph disagrees with PyTorch: {said}; this model cannot be used"
+            elif other[own].any():
+                said = "the exported graph disagrees with PyTorch on a top-1; it cannot be used"
+            elif further is not None and number in reference.tokens:
+                tokens = reference.tokens[number]
+                feeds = {HIDDEN: hidden[i, tokens.rows], "following_id": reference.samples[number].ids[tokens.rows + 1]}
+                (logprobs,) = further.run(["token_logprobs"], feeds)
+                said = _wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, length)
+            found[number] = _Compared(float(difference[own].max()), int((top[own] == best[own]).sum()), said)
+        return found
 
+    results: dict[int, _Compared] = {}
     with ThreadPoolExecutor(cpu_threads()) as pool:
-        differences, agreed = zip(*pool.map(compared, batches(samples)), strict=True)
-    return Parity(len(samples), max(differences), sum(agreed) / len(reference), TOLERANCE if is_exact else None)
+        for found in pool.map(compared, batches([reference.samples[number] for number in asked])):
+            results |= found
+    return results
 
 
 def as_cuda_rounds(logits: Logits) -> Logits:
@@ -309,9 +355,9 @@ def as_cuda_rounds(logits: Logits) -> Logits:
 
 
 def _run(
-    session: ort.InferenceSession, feeds: Feeds, expected: NDArray[np.int64], name: str
-) -> tuple[Logits, list[Any]]:
-    """The logits, and the decisions as in passes/outputs.py, if the graph has a head for them."""
+    session: ort.InferenceSession, feeds: Feeds, expected: NDArray[np.int64], name: str, *, with_hidden: bool
+) -> tuple[Logits, list[Any], Any]:
+    """The logits, the decisions as in passes/outputs.py, if the graph has a head for them, and the rows `hidden`."""
     inputs = {value.name for value in session.get_inputs()}
     used = {key: value for key, value in feeds.items() if key in inputs}
     decides, labels = "expected_id" in inputs, any(value.name == "labels" for value in session.get_outputs())
@@ -319,10 +365,11 @@ def _run(
         used["expected_id"] = expected.astype(np.int32)
     further = ["decision_ids", "decision_logits"] if decides else ["labels"] if labels else []
     with told_in_one_line(name, f"running the graph on input of shape {list(feeds['input_ids'].shape)}"):
-        logits, *decisions = session.run(["logits", *further], used)
+        logits, *decisions = session.run(["logits", *further, *[HIDDEN] * with_hidden], used)
+    hidden = decisions.pop() if with_hidden else None
     if labels and (decisions[0] != logits.argmax(axis=-1)).any():
         raise DisagreesError(f"{name}: the labels of the exported graph are not those of its logits; it cannot be used")
-    return logits.reshape(-1, logits.shape[-1]), decisions if decides else []
+    return logits.reshape(-1, logits.shape[-1]), decisions if decides else [], hidden
 
 
 def _decides_wrongly(

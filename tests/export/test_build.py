@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +63,11 @@ def test_logits_in_fp16_are_compared_as_cuda_rounds_them(exported):
     np.testing.assert_array_equal(parity.as_cuda_rounds(exact), np.array([[8.0, -7.99609375, 9000.3]], np.float32))
     graph = exported("bert") / "model.fp16.onnx"
     samples = [Sample(np.arange(5, 15, dtype=np.int32), 4, None)]
-    options = {"name": "tiny", "has_token": np.ones(1, bool), "rounding": None, "is_exact": False}
     session = ort.InferenceSession(graph, providers=["CPUExecutionProvider"])
     (logits,) = session.run(["logits"], next(iter(batches(samples))).feeds | {"expected_id": np.zeros(1, np.int32)})
-    found = [parity.compare(graph, samples, wanted, **options) for wanted in (logits, parity.as_cuda_rounds(logits))]
+    known = parity.Reference(samples, logits, np.ones(logits.shape[1], bool), {}, lambda: None, "tiny")
+    rounded = replace(known, logits=parity.as_cuda_rounds(logits))
+    found = [parity.compare(graph, own, is_exact=False) for own in (known, rounded)]
     assert found[0].largest_difference > found[1].largest_difference == 0
 
 
@@ -111,7 +113,7 @@ def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):
     assert exported(checkpoint)[0] != first
 
 
-@pytest.mark.parametrize("stage", ["load_counted", "reference_logits", "run_passes", "compare", "publish", "tokenizer"])
+@pytest.mark.parametrize("stage", ["load_counted", "reference_of", "run_passes", "compare", "publish", "tokenizer"])
 def test_whatever_fails_leaves_the_older_export_as_it_was(stage, copy, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     folder.mkdir()
@@ -215,9 +217,9 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     logits = CausalLM(exported).logits(ids, np.full(4, 8, np.int32))  # of the row before
     samples, said = [Sample(row, 7) for row in ids], []
     wanted, rows = logits if right else logits + 1, np.ones(logits.shape[1], bool)
-    traced = building._Traced(Graph.open(folder / "model.onnx"), samples, wanted, {}, 0, None, rows, None)
+    reference = parity.Reference(samples, wanted, rows, {}, lambda: None, "llama")
     exact = ["model.prefix.onnx", "model.cpu.prefix.onnx"]
-    files = building._without_wrong_sharing(sorted(folder.iterdir()), exact, traced, said.append)
+    files = building._without_wrong_sharing(sorted(folder.iterdir()), exact, reference, said.append)
     assert sorted(folder.iterdir()) == files
     assert sum("prefix" in path.name for path in files) == (3 if right else 0)
     assert len(said) == (0 if right else 1)
@@ -288,7 +290,7 @@ def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
 def reference(checkpoint):
     tiny = reading.load(reading.locate(str(checkpoint("bert"))), FILL_MASK.head)
     sentences, model = with_masks(tiny, False), load_model(tiny, FILL_MASK.head)
-    return sentences, parity.reference_logits(model, sentences, "tiny"), model
+    return parity.reference_of(model, sentences, "tiny", lambda: deepcopy(model))  # .double() changes it
 
 
 @pytest.fixture
@@ -298,14 +300,10 @@ def graph(exported, tmp_path):
 
 @pytest.fixture
 def checked(reference, tmp_path):
-    def check(graph, sentences=reference[0], logits=reference[1], **options):
-        pytorch = deepcopy(reference[2])  # .double() changes it
-        given = {
-            "name": "t",
-            "has_token": np.ones(logits.shape[1], bool),
-            "rounding": parity.Rounding(lambda: pytorch, "t"),
-        } | options
-        return parity.compare(graph.save(tmp_path / "bert" / "model.onnx")[0], sentences, logits, **given)
+    def check(graph, logits=None, has_token=None, **options):
+        other = {"logits": logits, "has_token": has_token}
+        known = replace(reference, _floors={}, **{name: own for name, own in other.items() if own is not None})
+        return parity.compare(graph.save(tmp_path / "bert" / "model.onnx")[0], known, **options)
 
     return check
 
@@ -314,12 +312,11 @@ def test_a_difference_below_four_times_pytorchs_own_rounding_on_the_same_input_i
     graph, reference, checked, monkeypatch
 ):
     """PyTorch in fp32, as it is where values are large, is half of the difference off."""
-    sentences, logits, _ = reference
-    off = logits + np.float32(1e-3) * np.sign(logits)
-    assert checked(graph, sentences, off).largest_difference == pytest.approx(1e-3, rel=0.1)
+    off = reference.logits + np.float32(1e-3) * np.sign(reference.logits)
+    assert checked(graph, off).largest_difference == pytest.approx(1e-3, rel=0.1)
     monkeypatch.setattr(parity, "_FLOORS", 0.5)
     with pytest.raises(parity.DisagreesError, match="disagrees with PyTorch"):
-        checked(graph, sentences, off)
+        checked(graph, off)
 
 
 def put(value, values):
@@ -329,7 +326,7 @@ def put(value, values):
 def test_the_exported_graph_agrees_and_every_weight_counts(graph, reference, checked, monkeypatch):
     """Each matrix of the encoder in turn is off by a hundredth in one place out of ten."""
     found = checked(graph)
-    assert found.samples == len(reference[0]) > 15
+    assert found.samples == len(reference.samples) > 15
     assert 0 < found.largest_difference < 1e-4
     assert found.top1_agreement == 1
     matrices = [value for value in graph.initializers if len(value.shape) == 2 and min(value.shape.numpy()) > 16]
@@ -343,27 +340,27 @@ def test_the_exported_graph_agrees_and_every_weight_counts(graph, reference, che
         value.const_value = before
     # Other top-1s within the tolerance are ties: here the runner-up is lifted just above the top-1.
     monkeypatch.setattr(parity, "TOLERANCE", 1.0)
-    lifted = reference[1][:3].copy()
+    lifted = reference.logits.copy()
     for row in lifted:
         best, second = np.argsort(-row)[:2]
         row[second] = row[best] + 1e-4
-    assert checked(graph, reference[0][:3], lifted).top1_agreement == 0
+    assert checked(graph, lifted).top1_agreement == 0
 
 
 @pytest.mark.parametrize("excluded", [-1e4, -1e30, -np.inf])
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_row_that_nobody_uses_does_not_make_the_comparison_void(padded, excluded, graph, reference, checked):
     """A token, or a row without one, has a bias that excludes it; then another logit is off by 0.5."""
-    sentences, logits = reference[0], reference[1].copy()
+    logits = reference.logits.copy()
     bias = next(value for value in graph.initializers if "cls.predictions.bias" in value.name)
     values, has_token = array(bias).copy(), np.arange(logits.shape[1]) != (7 if padded else -1)
     values[7], logits[:, 7] = excluded, (logits[:, 7] + np.float32(excluded))
     put(bias, values)
-    assert checked(graph, sentences, logits, has_token=has_token).top1_agreement == 1
+    assert checked(graph, logits, has_token).top1_agreement == 1
     values[11] += 0.5
     put(bias, values)
     with pytest.raises(InputError, match=r"\|Δlogit\| 0.5 where"):
-        checked(graph, sentences, logits, has_token=has_token)
+        checked(graph, logits, has_token)
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
