@@ -49,6 +49,12 @@ _NYSTROM = Refusal(
     "where num_landmarks is not segment_means_seq_len",  # else it computes full attention, as published checkpoints do
     lambda config: bool(config.num_landmarks != config.segment_means_seq_len),
 )
+_HALVES = Refusal("it halves a text from block to block, and transformers fails on texts of fewer than five tokens")
+_BLOCKS = Refusal(
+    "it goes through a text block by block, in a loop that is traced for texts of one length only",
+    "with linear attention",
+    lambda config: "linear_attention" in config.layer_types,
+)
 _SPARSE = Refusal(
     "it needs the inverse of the error function, which ONNX does not have",
     "with sparse activations",
@@ -70,12 +76,14 @@ FAMILIES = {
     "electra": Family(standard_attention=True),
     "ernie": Family(standard_attention=True, by_torch=True),
     "esm": Family(first_position=_AFTER_PADDING),
+    "funnel": Family(refused=_HALVES),
     "gemma3n_text": Family(by_torch=True, refused=_SPARSE),
     "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
     "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "luke": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
     "longformer": Family(refused=Refusal("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),
+    "minimax": Family(by_torch=True, refused=_BLOCKS),
     "mpt": Family(by_torch=True, intermediate_size=""),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
     "nystromformer": Family(refused=_NYSTROM),  # positions count from 2, in a table that has two more
@@ -97,10 +105,12 @@ FAMILIES = {
     **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3", "phi3"), Family(by_torch=True)),
     **dict.fromkeys(("eurobert", "flaubert", "gemma4_text", "nomic_bert", "xlm"), Family(by_torch=True)),
     **dict.fromkeys(
-        ("olmo_hybrid", "qwen3_5_text", "qwen3_5_moe_text"),
+        (
+            *("olmo_hybrid", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"),
+            *("bamba", "falcon_h1", "granitemoehybrid", "mamba2", "nemotron_h", "zamba2"),
+        ),
         Family(by_torch=True, most_tokens=lambda _: LONGEST_CHUNK),
     ),
-    "qwen3_next": Family(by_torch=True, most_tokens=lambda _: LONGEST_CHUNK),
     **dict.fromkeys(("gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"), Family(by_torch=True)),
 }
 
@@ -158,16 +168,15 @@ def _positions(config: PretrainedConfig) -> int:
 
 
 def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
-    """The longest input of an export: no layer of a causal model sees less of it.
-
-    LongRoPE has another table of rotations for long texts (Phi-3). A trace keeps the one for short texts.
-    """
+    """The longest input of an export: no layer of a causal model sees less of it."""
     window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
-    rotations = getattr(config, "rope_parameters", None) or {}
-    by_layer = [own for own in (rotations, *rotations.values()) if isinstance(own, dict)]  # some have one a layer type
-    short = [own.get("original_max_position_embeddings") for own in by_layer if own.get("rope_type") == "longrope"]
-    limits = (window, *short) if is_causal else ()
-    return min(int(limit) for limit in (longest_input(config), LONGEST, *limits) if limit)
+    limits = (longest_input(config), LONGEST, window if is_causal else None)
+    return min(int(limit) for limit in limits if limit)
+
+
+def has_state(config: PretrainedConfig) -> bool:
+    """Whether a model keeps the rotations of its last text, in transformers: two texts at once would mix them up."""
+    return any(kind in str(getattr(config, "rope_parameters", "")) for kind in ("longrope", "dynamic"))
 
 
 def compared_lengths(config: PretrainedConfig, longest: int, *, is_causal: bool) -> list[int]:

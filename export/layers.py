@@ -2,12 +2,13 @@
 
 Mixtures of experts: every expert computes every token, and those that were not chosen get the weight 0. Where two of
 eight experts are chosen, the experts take four times as long. Gated delta rule (Yang et al. 2024), the linear attention
-of Qwen 3.5: a text is one chunk.
+of Qwen 3.5, and state spaces (Dao and Gu 2024), as in Mamba 2: a text is one chunk.
 """
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -15,7 +16,7 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from .families import LONGEST_CHUNK
 
-_OURS, _DELTA_RULE = "negengine", "torch_chunk_gated_delta_rule"
+_OURS = "negengine"
 
 
 @contextmanager
@@ -25,14 +26,14 @@ def in_forms_of_graphs(model: PreTrainedModel) -> Iterator[None]:
         ALL_EXPERTS_FUNCTIONS.register(_OURS, _all_experts)
         model.set_experts_implementation(_OURS)
     files = {sys.modules[type(module).__module__] for module in model.modules()}
-    before = {file: vars(file)[_DELTA_RULE] for file in files if hasattr(file, _DELTA_RULE)}
+    before = [(file, name, vars(file)[name]) for file in files for name in _IN_ONE_CHUNK if hasattr(file, name)]
     try:
-        for file in before:
-            setattr(file, _DELTA_RULE, _delta_rule)
+        for file, name, _ in before:
+            setattr(file, name, _IN_ONE_CHUNK[name])
         yield
     finally:
-        for file, own in before.items():
-            setattr(file, _DELTA_RULE, own)
+        for file, name, own in before:
+            setattr(file, name, own)
 
 
 def _all_experts(
@@ -68,13 +69,32 @@ def _delta_rule(
     query, key, value = (one.transpose(1, 2) for one in (query, key, value))
     if given.get("use_qk_l2norm_in_kernel"):
         query, key = (one * torch.rsqrt((one * one).sum(-1, keepdim=True) + 1e-6) for one in (query, key))
-    total, strength = g.transpose(1, 2).double().cumsum(-1), beta.transpose(1, 2)[..., None]  # large, of near numbers
-    position = torch.arange(key.shape[2])
-    later = position[None] > position[:, None]
-    decay = (total[..., None] - total[..., None, :]).float().masked_fill(later, float("-inf")).exp()
+    strength, position, decay = beta.transpose(1, 2)[..., None], torch.arange(key.shape[2]), _decay(g)
     written = _inverse((strength * key) @ key.mT * decay, position) @ (strength * value)
     read = (query * query.shape[-1] ** -0.5) @ key.mT * decay @ written
     return read.transpose(1, 2), None
+
+
+def _state_space(
+    value: torch.Tensor, step: torch.Tensor, rate: torch.Tensor, key: torch.Tensor, query: torch.Tensor, **given: Any
+) -> torch.Tensor:
+    """What is read at each token, [B, L, heads, d], from what transformers calls x, dt, A, B, C.
+
+    Given: values [B, L, heads, d], steps [B, L, heads], rates [heads], keys and queries [B, L, groups, n]. A token
+    reads of each one up to it value × step × (query · key), which decays by exp(rate × step) at each token between.
+    """
+    times = value.shape[2] // key.shape[2]
+    step = torch.nn.functional.softplus(step + given["dt_bias"]).clamp(*given["dt_limit"])
+    query, key = (one.repeat_interleave(times, dim=2).transpose(1, 2) for one in (query, key))
+    read = query @ key.mT * _decay(rate * step) @ (value * step[..., None]).transpose(1, 2)
+    return (read.transpose(1, 2) + given["D"][:, None] * value).contiguous()
+
+
+def _decay(logs: torch.Tensor) -> torch.Tensor:
+    """From each token to each later one, [B, heads, L, L], of the logarithms of single steps, [B, L, heads]."""
+    total, position = logs.transpose(1, 2).double().cumsum(-1), torch.arange(logs.shape[1])  # large, of near numbers
+    later = position[None] > position[:, None]
+    return (total[..., None] - total[..., None, :]).float().masked_fill(later, float("-inf")).exp()
 
 
 def _inverse(below: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
@@ -89,3 +109,6 @@ def _inverse(below: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         is_corner = (block[:, None] == block + 1) & (block[:, None] % 2 == 1)
         inverse = inverse - inverse @ (below * is_corner) @ inverse
     return inverse
+
+
+_IN_ONE_CHUNK = {"torch_chunk_gated_delta_rule": _delta_rule, "mamba2_chunk_scan": _state_space}

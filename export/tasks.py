@@ -83,7 +83,7 @@ def _is_encoder(checkpoint: Checkpoint) -> None:
     raise InputError(f"{checkpoint.name}: a model of the family {config.model_type} {said}; give {wanted}")
 
 
-_READ_TO_THE_LEFT_TOO = {"xlnet"}  # as classifiers
+_READ_TO_THE_LEFT_TOO = {"xlnet"}
 
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
@@ -96,6 +96,11 @@ def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
 def _reads_to_the_right(checkpoint: Checkpoint) -> None:
     """Refuse models that read a text in both directions."""
     config = checkpoint.config
+    if config.model_type in _READ_TO_THE_LEFT_TOO:
+        said = (
+            "reads a text in both directions unless each text comes with an order of its words, which a graph has not"
+        )
+        raise InputError(f"{checkpoint.name}: as a causal model, the family {config.model_type} {said}")
     if type(config) in FILL_MASK.head.families and not getattr(config, "is_decoder", False):
         said = "is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal model"
         raise InputError(f"{checkpoint.name} {said}")

@@ -58,6 +58,10 @@ class Torch:
         with told, _told_plainly(name), torch.no_grad(), quietly, in_forms_of_graphs(model):
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
+            if any(getattr(node.meta.get("val"), "is_complex", bool)() for node in traced.graph.nodes):
+                raise InputError(
+                    f"{name} cannot be exported: it computes with complex numbers, and no operator of ONNX does"
+                )
             names = {"input_names": list(inputs), "output_names": ["logits"]}
             written = torch.onnx.export(traced, **names, opset_version=18, dynamo=True, verbose=False)
         ClearMetadataAndDocStringPass()(written.model)  # lines of source files, with their folders

@@ -170,6 +170,8 @@ class _OneRow(RowRules):
             inputs[1] = graph.numbers(*array(node.inputs[1]).tolist()[1:])
         if node.op_type == "Slice":
             inputs[3] = graph.numbers(-1)
+        if node.op_type == "ReduceMean" and len(inputs) > 1:
+            inputs[1] = graph.numbers(-1)
         last: dict[str, Any] = {"axis": -1, "axes": [-1]}
         changed = attributes(node) | {name: value for name, value in last.items() if name in node.attributes}
         stems = ["at_mask" if value.name else "" for value in node.outputs]

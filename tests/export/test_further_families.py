@@ -21,12 +21,23 @@ LINEAR = {"layer_types": ["linear_attention", "full_attention"], "linear_num_key
 LINEAR |= {"linear_key_head_dim": 16, "linear_value_head_dim": 16}
 EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
 WITH_A_SHARED_ONE = EXPERTS | {"shared_expert_intermediate_size": 32}
+STATES = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_chunk_size": 8}
 MASKED = {"eurobert": SHARED, "nomic_bert": SIZES}
 CAUSAL = {
+    "bamba": SHARED | STATES | {"attn_layer_indices": [1]},
+    "falcon_h1": SHARED | STATES | {"mamba_d_ssm": 128, "mamba_n_groups": 2},
     "gemma3_text": SHARED | WINDOWS | {"query_pre_attn_scalar": 16},
     "gemma4_text": SHARED | WINDOWS | {"global_head_dim": 32, "hidden_size_per_layer_input": 16},
     "gpt_oss": SHARED | WINDOWS | EXPERTS,
+    "granitemoehybrid": SHARED
+    | STATES
+    | {"layer_types": ["mamba", "attention"], "shared_intermediate_size": 64, "num_local_experts": 4}
+    | {"num_experts_per_tok": 2},
+    "mamba2": SIZES | {"num_heads": 8, "head_dim": 16, "state_size": 16, "n_groups": 2, "chunk_size": 8},
     "mixtral": SHARED | EXPERTS,
+    "nemotron_h": SHARED
+    | {"layers_block_type": ["mamba", "attention"], "mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16}
+    | {"n_groups": 2, "chunk_size": 8},
     "olmoe": SHARED | EXPERTS,
     "olmo_hybrid": SHARED | LINEAR | {"linear_num_key_heads": 4},
     "qwen2_moe": SHARED | WITH_A_SHARED_ONE,
@@ -34,8 +45,12 @@ CAUSAL = {
     "qwen3_5_text": SHARED | LINEAR,
     "qwen3_moe": SHARED | EXPERTS,
     "qwen3_next": SHARED | LINEAR | WITH_A_SHARED_ONE,
+    "zamba2": SHARED
+    | {"layers_block_type": ["mamba", "hybrid"], "mamba_headdim": 16, "mamba_ngroups": 2, "n_mamba_heads": 8}
+    | {"mamba_d_state": 16, "chunk_size": 8, "num_mem_blocks": 1},
 }
-PLAIN = {"gpt_oss"}  # attentions that one operator does not compute
+# Attentions that one operator computes, where the types of layers do not tell.
+FUSED = {"gpt_oss": 0, "mamba2": 0, **dict.fromkeys(("bamba", "nemotron_h", "zamba2"), 1)}
 
 
 def checkpoint(folder, family, sizes, loader):
@@ -46,7 +61,7 @@ def checkpoint(folder, family, sizes, loader):
     return save(folder / family, random_model(loader, config), tokenizer)
 
 
-@pytest.mark.parametrize("family", few([*MASKED, *CAUSAL], "eurobert", "qwen3_next"))
+@pytest.mark.parametrize("family", few([*MASKED, *CAUSAL], "eurobert", "qwen3_next", "mamba2", "nemotron_h"))
 def test_a_family_decides_as_pytorch(family, tmp_path):
     is_causal = family in CAUSAL
     loader = AutoModelForCausalLM if is_causal else AutoModelForMaskedLM
@@ -54,8 +69,10 @@ def test_a_family_decides_as_pytorch(family, tmp_path):
     exported = load_exported(build(str(source), tmp_path / "out"))
     assert exported.info["exporter"] == "PyTorch"
     kinds = (MASKED | CAUSAL)[family].get("layer_types", ())
-    attentions = 0 if family in PLAIN else 2 - kinds.count("linear_attention")
+    attentions = FUSED.get(family, 2 - kinds.count("linear_attention") - kinds.count("mamba"))
     assert exported.info["fused"]["attention"] == attentions
+    if "mamba_chunk_size" in (MASKED | CAUSAL)[family]:  # PyTorch begins another chunk there
+        assert {8, 9, 512} <= {*exported.info["compared_lengths"]}
     engine = (CausalLM if is_causal else MaskedLM)(exported)
     model = loader.from_pretrained(source, dtype=torch.float32).eval()
     for length in (2, 9, exported.max_length):
@@ -67,9 +84,23 @@ def test_a_family_decides_as_pytorch(family, tmp_path):
         np.testing.assert_allclose(engine.logits(ids, position), wanted, atol=5e-5 * np.abs(wanted).max())
 
 
-def test_state_spaces_are_refused(tmp_path):
-    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 4}
-    source = checkpoint(tmp_path, "mamba", sizes, AutoModelForCausalLM)
-    said = "^mamba cannot be exported: PyTorch can trace it for texts of one length only$"
+REFUSED = {
+    "llama4_text": (SHARED | {"moe_layers": []}, "it computes with complex numbers"),
+    "mamba": (SIZES | {"state_size": 4}, "PyTorch can trace it for texts of one length only"),
+    "minimax": (
+        SHARED | {"layer_types": LINEAR["layer_types"]},
+        "with linear attention, it goes through a text block by block",
+    ),
+    "xlnet": (
+        {"d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 64},
+        "as a causal model, the family xlnet reads a text in both directions",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", few(REFUSED, "llama4_text", "xlnet"))
+def test_a_family_is_refused_with_the_reason(family, tmp_path):
+    sizes, said = REFUSED[family]
+    source = checkpoint(tmp_path, family, sizes, AutoModelForCausalLM)
     with pytest.raises(InputError, match=said):
         build(str(source), tmp_path / "out")
