@@ -111,4 +111,4 @@ def _inverse(below: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
     return inverse
 
 
-_IN_ONE_CHUNK = {"torch_chunk_gated_delta_rule": _delta_rule, "mamba2_chunk_scan": _state_space}
+_IN_ONE_CHUNK: dict[str, Any] = {"torch_chunk_gated_delta_rule": _delta_rule, "mamba2_chunk_scan": _state_space}
