@@ -168,15 +168,16 @@ def _positions(config: PretrainedConfig) -> int:
 
 
 def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
-    """The longest input of an export: no layer of a causal model sees less of it."""
+    """The longest input of an export: no layer of a causal model sees less of it.
+
+    LongRoPE has another table of rotations for long texts (Phi-3): so texts that share a beginning could not share it.
+    """
     window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
-    limits = (longest_input(config), LONGEST, window if is_causal else None)
-    return min(int(limit) for limit in limits if limit)
-
-
-def has_state(config: PretrainedConfig) -> bool:
-    """Whether a model keeps the rotations of its last text, in transformers: two texts at once would mix them up."""
-    return any(kind in str(getattr(config, "rope_parameters", "")) for kind in ("longrope", "dynamic"))
+    rotations = getattr(config, "rope_parameters", None) or {}
+    by_layer = [own for own in (rotations, *rotations.values()) if isinstance(own, dict)]  # some have one a layer type
+    short = [own.get("original_max_position_embeddings") for own in by_layer if own.get("rope_type") == "longrope"]
+    limits = (window, *short) if is_causal else ()
+    return min(int(limit) for limit in (longest_input(config), LONGEST, *limits) if limit)
 
 
 def compared_lengths(config: PretrainedConfig, longest: int, *, is_causal: bool) -> list[int]:

@@ -19,7 +19,6 @@ from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.inference.exported import FP16, HIDDEN
 from ..engine.inference.trees import LONGEST_TREE, trees
-from .families import has_state
 from .observe import Feeds, open_session, told_in_one_line
 from .passes.half import HEADROOM, LARGEST
 from .samples import USUAL, Batch, Sample, batches
@@ -120,8 +119,7 @@ def reference_of(
         return found
 
     found: dict[int, Logits] = {}
-    longest_first = reversed(batches(samples))  # no core waits at the end
-    for logits in map(run, longest_first) if has_state(model.config) else _on_all_cores(run, longest_first):
+    for logits in _on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
         found |= logits
     every = np.concatenate([found[number] for number in range(len(samples))])
     return Reference(samples, every, has_token(every.shape[1]), dict(sorted(tokens.items())), reopened, name)

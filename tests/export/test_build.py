@@ -248,17 +248,10 @@ def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_
     assert "memory suffices to compare inputs of 512 tokens: longer ones will be refused" in said
 
 
-def test_a_model_with_other_rotations_for_long_texts_is_compared_on_both_sides_of_them(tmp_path):
+def test_a_model_with_other_rotations_for_long_texts_takes_none_that_needs_them(tmp_path):
     long = {"max_position_embeddings": 1100, "original_max_position_embeddings": 600}
-    checkpoint = write_causal(tmp_path / "phi", "phi3", **long)
-    exported = load_exported(build(str(checkpoint), tmp_path / "out"))
-    assert (exported.max_length, {600, 601} <= {*exported.info["compared_lengths"]}) == (1100, True)
-    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
-    for length in (700, 300, 601):  # in this order: transformers keeps the rotations of the last text
-        ids = np.random.default_rng(length).integers(5, exported.vocab_size, (1, length)).astype(np.int32)
-        wanted = model(torch.from_numpy(ids.astype(np.int64))).logits[0, -2].detach().numpy()
-        found = CausalLM(exported).logits(ids, np.array([length - 1], np.int32))
-        np.testing.assert_allclose(found[0], wanted, atol=1e-4)
+    exported = load_exported(build(str(write_causal(tmp_path / "phi", "phi3", **long)), tmp_path / "out"))
+    assert exported.max_length == max(exported.info["compared_lengths"]) == 600
 
 
 @pytest.mark.parametrize(
@@ -337,7 +330,7 @@ def test_the_exported_graph_agrees_and_every_weight_counts(graph, reference, che
     for value in matrices:
         whole, before = array(value), value.const_value
         put(value, whole + 0.01 * whole.std() * (random.random(whole.shape) < 0.1))
-        with pytest.raises(InputError, match=r"t: the exported graph disagrees with PyTorch: \|Δlogit\|"):
+        with pytest.raises(InputError, match=r"tiny: the exported graph disagrees with PyTorch: \|Δlogit\|"):
             checked(graph)
         value.const_value = before
     # Other top-1s within the tolerance are ties: here the runner-up is lifted just above the top-1.
