@@ -59,11 +59,15 @@ def compare(
 _RunsOfOneKind = Annotated[list[Path], Argument("Folders of finished runs of one kind.", "RUN...")]
 
 
+_SEMICOLON_IN_REPORT = "Save tables as CSV with ; and decimal commas, for spreadsheets in countries that write 1,5."
+
+
 @command
 def report(
     runs: _RunsOfOneKind,
     output: Annotated[Path, Option("The file to write.", flags=("--output", "-o"))] = Path("report.html"),
     open_: Annotated[bool, Option("Open the report in the browser.", flags=("--open",))] = False,
+    semicolon: Annotated[bool, Option(_SEMICOLON_IN_REPORT)] = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a report of one run, or of several side by side: one HTML file that needs no network.
@@ -74,7 +78,7 @@ def report(
 
     from ..results.report.report import report as write_report
 
-    path = write_report(runs, output)
+    path = write_report(runs, output, semicolon=semicolon)
     size = path.stat().st_size
     if as_json:
         document({"report": str(path), "bytes": size})

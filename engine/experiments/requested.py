@@ -20,7 +20,7 @@ from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
-from ..library.sentences import COLUMNS
+from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
@@ -63,6 +63,9 @@ class Requested(Experiment):
     also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
     # Of `sentence_rows`: columns that replace those which the kind shows (None: nothing does), or come after them.
     shown: ClassVar[Mapping[str, pl.Expr | None]] = {}
+    # Whether the word of a request is what a model that understands says (true) or avoids (false); null: neither is
+    # wrong. Without it, and without `correct` or `failed` in `shown`, no answer is called right or wrong.
+    wanted: ClassVar[pl.Expr | None] = None
     rows_file: ClassVar[str | None] = ITEMS_FILE
     further_rows_files: ClassVar[tuple[str, ...]] = ()
 
@@ -230,17 +233,21 @@ class RequestedRun(SummaryRun):
         return self.declared.remarks(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """One row for each request that was asked; it fails if its word is not the first choice."""
+        """One row for each request that was asked."""
         items = self.items.lazy().filter(pl.col(WHY).is_null())
         usual: dict[str, Any] = {"item": pl.col("item"), "condition": pl.col("condition")}
-        usual |= {**self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder)), **self.declared.shown}
-        usual = {name: own for name, own in usual.items() if own is not None}
-        if "correct" in usual and "failed" not in usual:
-            usual["failed"] = ~usual["correct"]
+        own, by_kind = self.declared.shown, self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder))
+        usual = {name: one for name, one in {**usual, **by_kind, **own}.items() if one is not None}
+        if CORRECT in own and FAILED not in own:
+            usual[FAILED] = ~usual[CORRECT]
+        elif CORRECT in usual and FAILED not in own:
+            first, wanted = usual.pop(CORRECT), self.declared.wanted
+            usual |= {FIRST: first, FAILED: pl.lit(None, pl.Boolean) if wanted is None else first != wanted}
         order = [name for name in COLUMNS if name in usual]
         names = items.collect_schema().names()
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}
         others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY}}
+        others |= {f"table_{name}": pl.col(name) for name in self.own_columns if name in usual and name in names}
         others["splits"] = pl.col("splits").list.join(SEPARATOR)
         return items.select(**{name: usual[name] for name in [*order, *usual]}, **others)
 

@@ -11,7 +11,7 @@ from ..basics.printable import counted
 from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method, behind
 from ..library.recount import LOGARITHM, Recount, holds
-from ..library.sentences import COLUMNS
+from ..library.sentences import COLUMNS, FAILED
 from ..requests.items import WHY
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from ..text.spelling import trimmed
@@ -115,6 +115,29 @@ class SpanRun(RequestedRun):
         told = pl.concat([usual, own], how="horizontal")
         names = told.collect_schema().names()
         return told.select(list(dict.fromkeys([*(name for name in COLUMNS if name in names), *names])))
+
+    def pair_rows(self) -> pl.LazyFrame | None:
+        if self.items["right"].null_count() == len(self.items):
+            return None
+        rows = self.sentence_rows().filter(pl.col("role").ne_missing(ALONE))
+        keys = ["dataset", "item"]
+        worse = rows.filter(~pl.col("right")).sort("logprob", descending=True, nulls_last=True, maintain_order=True)
+        best = worse.unique(keys, keep="first", maintain_order=True)
+        best = best.select(*keys, bad="sentence", bad_logprob="logprob")
+        both = rows.filter("right").join(best, on=keys, how="left", maintain_order="left")
+        told = {
+            "good": pl.col("sentence"),
+            "bad": pl.col("bad"),
+            "difference": pl.col("logprob") - pl.col("bad_logprob"),
+            FAILED: pl.col(FAILED),
+            "good_logprob": pl.col("logprob"),
+            "bad_logprob": pl.col("bad_logprob"),
+        }
+        single = {*COLUMNS, "role", "right", *told}
+        names = both.collect_schema().names()
+        others = [pl.col(name) for name in names if name not in single]
+        others += [pl.col(name).alias(f"table_{name}") for name in self.own_columns if name in told and name in names]
+        return both.select("item", *(own.alias(name) for name, own in told.items()), *others)
 
     def recounts(self) -> Iterator[Recount]:
         key = ["dataset", "condition", "item", *(name for name in ("role", "candidate") if name in self.items.columns)]

@@ -19,6 +19,7 @@ from ..basics.option import Opening
 from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
+from ..library.sentences import OWN
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
 from ..requests.stage import Kind, Planned, RequestStage, complete
 from ..requests.valid import refused
@@ -179,6 +180,13 @@ class TableRequests:
         names = {f"table_{name}" if name in own else name: name for name in self.stimuli.schema}
         return {new: old for new, old in names.items() if old not in (used if new != old else self.columns.asked)}
 
+    @property
+    def kept(self) -> dict[str, str]:
+        """The user's columns in the items, those that stand in keys too → as the user calls them."""
+        keys = {"pair": self.columns.item, "cluster": self.columns.cluster}
+        in_keys = {key: name for key, name in keys.items() if name and name not in self._kept.values()}
+        return {**in_keys, **self._kept}
+
     def place(self, number: int, request: Mapping[str, Any]) -> str:
         """File and line of a request, or its row, and what of the row it asks."""
         subject = self.columns.subject(request)
@@ -201,6 +209,7 @@ class TableRequested(Requested, TableExperiment):
     together: ClassVar[Sequence[str]] = ()  # the rows of an item can stand in several parts
     found: ClassVar[RequestColumns | None] = None  # of the table, once it is read
     told: ClassVar[Told] = NOTHING_TOLD
+    kept: ClassVar[Mapping[str, str]] = {}  # see `TableRequests.kept`
 
     data: TableLike
 
@@ -219,7 +228,7 @@ class TableRequested(Requested, TableExperiment):
         columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
-        asking = changed(self, data=known.title, found=columns, told=labels.told())
+        asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)
         stage = kind.stage(exported, asking, kind, requests)
         stage.check(lambda _: None)  # before a run folder is made
         return stage
@@ -231,7 +240,7 @@ class TableRequested(Requested, TableExperiment):
 
     def metadata(self, exported: ExportedModel) -> dict[str, Any]:  # noqa: ARG002 - part of the interface
         own = {} if self.found is None else self.found.to_json()
-        return {COLUMNS: own, BY_NAME: list(self.told.by_name), READ: list(self.told.read)}
+        return {COLUMNS: own, BY_NAME: list(self.told.by_name), READ: list(self.told.read), OWN: dict(self.kept)}
 
     def notes(self, exported: ExportedModel) -> Sequence[str]:  # noqa: ARG002 - part of the interface
         return (*said_by_name(self.told.by_name), *self.told.read, *self.told.notes)

@@ -336,7 +336,8 @@ def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
         raise InputError(f"a sample of {n} sentences: ask for 1 or more")
     if seed < 0:
         raise InputError(f"seed {seed}: must be 0 or more")
-    items = frame.select("item").collect()["item"]  # reads the columns of the filters only, and builds no text
+    key = "run_item" if "run_item" in frame.collect_schema() else "item"  # where a user has another `item`
+    items = frame.select(key).collect().to_series()  # reads the columns of the filters only, and builds no text
     if n >= len(items):
         return frame
     chosen = np.sort(np.random.default_rng(seed).choice(len(items), n, replace=False))
@@ -345,7 +346,7 @@ def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
     kept = items.is_in(wanted).to_numpy()
     rows = pl.Series((np.cumsum(kept) - 1)[chosen], dtype=pl.UInt32)
     row = "row of the table"
-    found = frame.filter(pl.col("item").is_in(wanted)).with_row_index(row)
+    found = frame.filter(pl.col(key).is_in(wanted)).with_row_index(row)
     return found.filter(pl.col(row).is_in(rows.implode())).drop(row)
 
 

@@ -19,7 +19,7 @@ from ..runs.stage import COLUMNS
 from ..views import Table
 from .model import Model
 from .recount import Recount
-from .sentences import TEXTS
+from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
 
 
@@ -48,6 +48,7 @@ class Run(Shown):
         how_to_judge: How a user lets such a run say which answers are right, where not every run of the kind says it.
         sentence_keys: The columns of `sentence_rows` that name a sentence in every run with the same data, where it has
             them.
+        renamed: Columns of `sentence_rows` → as people see them.
         drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
@@ -62,6 +63,7 @@ class Run(Shown):
     how_to_judge: ClassVar[str] = ""
     drop_of: ClassVar[tuple[str, str] | None] = None
     sentence_keys: ClassVar[Sequence[str]] = ("dataset", "condition", "item")
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     folder: Path
     record: StageRecord = field(repr=False)
@@ -132,6 +134,12 @@ class Run(Shown):
         return ""
 
     @property
+    def tokenizer_sha256(self) -> str:
+        """The digest of the model's tokenizer, by which vocabularies are compared; empty where it is not recorded."""
+        export = self.record.metadata.get("export") or {}
+        return str((export.get("files") or {}).get("tokenizer.json", ""))
+
+    @property
     def by_construction(self) -> Sequence[str]:
         """The splits whose outcomes follow from how the items were chosen: their rates are not estimates."""
         return ()
@@ -148,6 +156,25 @@ class Run(Shown):
         Raises InputError if runs of this kind have no sentences, or the run lacks what the texts are built from.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
+
+    def pair_rows(self) -> pl.LazyFrame | None:
+        """Of items that are judged by two sentences: both, and the difference, in one row; None for other items.
+
+        Returns:
+            item, good, bad, difference (of the log-probabilities), failed, good_logprob and bad_logprob; then the other
+            columns of the good sentence. Of several bad ones the most probable one counts.
+        """
+        return None
+
+    @property
+    def own_columns(self) -> Mapping[str, str]:
+        """The columns of `sentence_rows` that are a user's own → as the user calls them."""
+        own: Mapping[str, str] = self.record.metadata.get(OWN) or {}
+        return own
+
+    def for_people(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows with the names of columns that people see: see `names_for_people`."""
+        return rows.rename(names_for_people(rows.collect_schema().names(), self.own_columns, self.renamed))
 
     def sentences(self, *, sample: int | None = None, seed: int = 0) -> pl.DataFrame:
         """The items as sentences with the model's answers, built from what the run has recorded.

@@ -18,9 +18,37 @@ Every table begins with these columns; the probe's own columns follow.
 The texts are built again from what the run has recorded: neither the model nor the data are opened.
 """
 
+from collections.abc import Mapping, Sequence
+
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
 """The column of own stimuli that says whether the expected word is the first choice, which need not be right."""
 TEXTS = ("sentence", "premise", "hypothesis")
 COLUMNS = ("item", "condition", *TEXTS, "expected", "answer", CORRECT, FAILED, "rank", "logprob")
 """The first columns, in their order, as far as a run has them."""
+
+
+OWN = "own columns"
+"""Of the metadata of a run on a user's table: its columns in the result files → as the user calls them."""
+PAIR = ("good", "bad", "difference", "good_logprob", "bad_logprob")
+"""The columns of a pair in one row."""
+
+
+def names_for_people(names: Sequence[str], own: Mapping[str, str], renamed: Mapping[str, str]) -> dict[str, str]:
+    """Columns of `sentence_rows` or `pair_rows` → as people see them; no two are alike but for upper and lower case.
+
+    A user's own columns keep their names, and ours make room: `run_item` beside the user's `item`. Only where ours is
+    what a table shows, such as the answer, the user's is `table_answer`. `renamed`: columns of ours with other names.
+    """
+    there = {f"table_{name}" if f"table_{name}" in names else name: user for name, user in own.items()}
+    ours = {name: renamed.get(name, name) for name in names if name not in there}
+    fixed = {name.casefold() for name in ours if name in {*COLUMNS[2:], *PAIR}}
+    users = {
+        name: f"table_{user}" if user.casefold() in fixed else user for name, user in there.items() if name in names
+    }
+    taken, room = {user.casefold() for user in users.values()}, {}
+    for name, own_name in ours.items():
+        room[name] = own_name
+        while room[name].casefold() in taken:
+            room[name] = f"run_{room[name]}"
+    return {name: users.get(name) or room[name] for name in names}

@@ -75,7 +75,7 @@ def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[st
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
-        return "✓" if value else "-"
+        return column.truths[0 if value else 1]
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(str, value))
     if not isinstance(value, int | float):

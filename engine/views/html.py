@@ -10,7 +10,7 @@ import polars.selectors as cs
 from ..basics.printable import is_right_to_left, isolated_runs, printable
 from .cells import cells, is_text, section_ends, with_unit
 from .table import Table
-from .to_csv import flat
+from .to_csv import MARK, csv_rows, flat
 
 _LONG = 40  # characters; a cell with more gets a class, so that a page can give it room
 _DIGITS = 6  # of a figure in a CSV file; the files of a run have all
@@ -60,17 +60,18 @@ def to_html(tables: Sequence[Table]) -> str:
     return "\n".join("\n".join([_table(table, styled=True), *_notes(table, PLAIN)]) for table in tables)
 
 
-def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
+def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | None = None, separator: str = ",") -> str:
     """One table for a page that has styles: in a box that scrolls, with a link that saves it as CSV.
 
-    A cell of words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
+    The CSV has a byte order mark, by which Excel knows UTF-8, and decimal commas where `separator` is `;`. A cell of
+    words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
     """
     kind = "table stacks" if any(len(text) > _LONG for row in cells(table) for text in row) else "table"
     box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(printable(table.title))}">'
     name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
     # Sums in another order differ in their last digits, and the same run has the same page.
     figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))
-    data = f"data:text/csv;charset=utf-8,{quote(figures.write_csv())}"
+    data = f"data:text/csv;charset=utf-8,{quote(MARK + ''.join(csv_rows(figures.lazy(), separator)))}"
     taken = f'<a class="save" download="{escape(name)}.csv" href="{data}">Save as CSV</a>'
     shown = _table(table, styled=False, codes=codes, links=links)
     return "\n".join([box, shown, "</div>", *_notes(table, codes), taken])

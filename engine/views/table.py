@@ -36,6 +36,7 @@ class Column:
     approximate: str | None = None  # where this truth value is true, the figure is an estimate and gets `≈` before it
     interval: str | None = None  # how the interval is written if not as above, with `{low}` and `{high}`
     suffix: str = ""  # what follows the value directly, such as `%`
+    truths: tuple[str, str] = ("✓", "-")  # what is written for true and false
     wrap: bool = True
     left: bool = False
 

@@ -9,6 +9,8 @@ from .formats import ROWS_AT_ONCE, Format, batches
 from .table import Table
 from .to_json import json_text
 
+MARK = "\ufeff"  # by which a spreadsheet knows that a CSV file is UTF-8
+
 
 def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
     """The rows with a header, in pieces of at most so many rows; with `;` numbers have a decimal comma."""

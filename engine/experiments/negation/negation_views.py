@@ -50,8 +50,8 @@ def scored(run: ScoresRun) -> list[Section]:
         _verdict(run),
         _drops(run, between),
         Section(
-            "What changes between two patterns of a minimal pair?",
-            ["Two patterns of a minimal pair differ in one negation only. All patterns have the same triplets."],
+            "What changes between two patterns?",
+            ["All patterns have the same triplets. The first table of this chapter has a sentence of each pattern."],
             figures=[_matrix(between, patterns)],
         ),
         _replacements(scores, run.rates, precision),
@@ -315,7 +315,8 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     figures = [_driver_figure(what, counts, overall) for what in kinds]
     shown = (
         f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets times the distance of "
-        "its rate from the pattern's, added up over the patterns."
+        "its rate from the pattern's, added up over the patterns. A word whose triplets are all of one pair has no "
+        "line, since one pair does not show how pairs differ; few pairs have long lines."
     )
     said = [_driver(figure.data, what) for figure, what in zip(figures[1:], kinds[1:], strict=True)]
     return Section("Which words drive the result?", said, figures=figures, notes=[shown])

@@ -53,9 +53,11 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
     forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
     numbers = [TOKENS] if TOKENS in rows.collect_schema() else []
     masks = pl.lit(mask).repeat_by(TOKENS).list.join("") if numbers else mask
-    failed = ~pl.col(REPEATED)
-    if pattern.role is Role.FORBIDDEN:
-        failed = pl.col(REPEATED) if coreference in SAME_PERSON else pl.lit(None, pl.Boolean)
+    failed = pl.lit(None, pl.Boolean)
+    if pattern.role is Role.SELECTING:
+        failed = ~pl.col(REPEATED)
+    elif pattern.role is Role.FORBIDDEN and coreference in SAME_PERSON:
+        failed = pl.col(REPEATED)
     words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots), *numbers])
     return rows.select(
         item="triplet",

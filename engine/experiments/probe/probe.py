@@ -69,6 +69,7 @@ class ProbeRun(RequestedRun):
     stage: ClassVar[str] = "probe"
     unit: ClassVar[str] = "rows"
     clusters: ClassVar[str] = "clusters"
+    renamed: ClassVar[Mapping[str, str]] = {"condition": TARGET_COLUMN}
     how_to_judge: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
         *("data sha256", "sentence", "targets", "groups"),

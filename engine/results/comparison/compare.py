@@ -17,7 +17,7 @@ from ...requests.summary import disagreements, paired
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
 from .estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
-from .runs import labels, open_alike, refuse_unlike
+from .runs import labels, open_alike, other_vocabularies, refuse_unlike
 
 _PERCENTAGE_POINTS = "percentage points"
 _FIGURES = {
@@ -119,6 +119,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     if len({run.score for run in runs}) > 1:
         said = ", ".join(f"{name} by {run.score}" for name, run in zip(names, runs, strict=True))
         table = replace(table, notes=[*table.notes, f"which sentence is the more probable one: {said}"])
+    table = replace(table, notes=[*table.notes, *other_vocabularies(runs, frame)])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
     return Comparison(frame, table, found, before, fitting, after)
 

@@ -45,6 +45,15 @@ def refuse_unlike(runs: Sequence[Run], may_differ: Sequence[str] = ()) -> None:
             raise InputError(f"{runs[0].folder} and {run.folder} cannot be compared: {unlike}")
 
 
+def other_vocabularies(runs: Sequence[Run], frame: pl.DataFrame) -> list[str]:
+    """A warning where numbers that are no rates, as log-probabilities, are of models with different vocabularies."""
+    known = {run.tokenizer_sha256 for run in runs} - {""}
+    if len(known) < 2 or frame.filter(pl.col("unit").eq("") & pl.col("metric").ne("spearman")).is_empty():
+        return []
+    said = "each log-probability is about the tokens of its own model, so a difference of them says little"
+    return [f"the models have different vocabularies: {said}; compare rates"]
+
+
 def labels(runs: Sequence[Run]) -> list[str]:
     """Another name for each run: its label or model, conditions in which runs differ, and if needed the folder."""
     names = [run.label or run.model_name for run in runs]

@@ -19,7 +19,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ..comparison.compare import compare, differences_table
 from ..comparison.estimates import GROUP, MODEL, PRINTED, models_in_rows
-from ..comparison.runs import labels
+from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
 from .single_sentences import asked, codes, examples
 
@@ -204,6 +204,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     if contrast is not None:
         return [Section(contrast.question, tables=comparison.tables())]
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
+    said += [f"{line[:1].upper()}{line[1:]}." for line in other_vocabularies(runs, comparison.frame)]
     figures: list[Figure] = []
     tables: list[Table] = []
     for first, second in combinations(names, 2):

@@ -15,14 +15,18 @@ from ...library.shown import Shown
 from ...views import Column, Table
 from .row_filters import filtered, ordered
 
+_MOST_OWN = 4  # columns of a user's own that a terminal shows
+YES_NO = ("yes", "no")  # a tick would say that something is right
 FOR_PEOPLE = 20  # sentences of a table where nobody asks for a number
 
 
 def chosen(run: Run, where: Sequence[str] = (), *, failed: bool = False, sort: str | None = None) -> pl.LazyFrame:
     """The sentences of a run that have what is asked for; a column or value that it lacks is an `InputError`."""
-    rows = filtered(run.sentence_rows(), where, run.folder)
+    pairs = run.pair_rows()
+    every = run.for_people(run.sentence_rows() if pairs is None else pairs)
+    rows = filtered(every, where, run.folder)
     if failed:
-        judged = run.sentence_rows().select(pl.col(FAILED).is_not_null().any())
+        judged = every.select(pl.col(FAILED).is_not_null().any())
         if not judged.collect().item():
             hint = f": {run.how_to_judge}" if run.how_to_judge else ""
             raise InputError(f"--failed: no sentence of {run.folder} is called right or wrong{hint}")
@@ -54,22 +58,31 @@ class Examples(Shown):
         """None where there are no sentences. A data set or condition of all rows stands in the title."""
         if self.rows.is_empty():
             return []
-        places = [name for name in ("dataset", "condition", "pattern") if name in self.rows.columns]
+        own = [*self.run.own_columns.values()]
+        places = [name for name in ("dataset", "condition", "pattern", *own) if name in self.rows.columns]
+        places = [name for name in dict.fromkeys(places) if self.rows[name].null_count() < len(self.rows)]
         same = [name for name in places if self.rows[name].n_unique() == 1]
-        columns = [Column(name, name, wrap=name == "dataset") for name in places if name not in same]
-        columns += [Column(name, name) for name in TEXTS if name in self.rows.columns]
-        columns += [Column("answer", "answer", wrap=False)]
-        if self.rows["expected"].null_count() < len(self.rows):
+        columns = [Column(name, name, wrap=name in {"dataset", *own}) for name in places if name not in same][
+            :_MOST_OWN
+        ]
+        if is_pair := self.run.pair_rows() is not None:
+            columns += [Column(name, name) for name in ("good", "bad")]
+            columns += [Column("difference", "difference", decimals=2, signed=True, wrap=False)]
+            columns += [Column("logprob of good (bad)", "good_logprob", beside="bad_logprob", decimals=2)]
+        else:
+            columns += [Column(name, name) for name in TEXTS if name in self.rows.columns]
+            columns += [Column("answer", "answer", wrap=False)]
+        if not is_pair and self.rows["expected"].null_count() < len(self.rows):
             word = "target" if FIRST in self.rows.columns else "expected"
             ranked = self.rows["rank"].null_count() < len(self.rows)
             columns.append(Column(f"{word} (rank)", "expected", beside="rank") if ranked else Column(word, "expected"))
-        known = [name for name in ("logprob", self.sort or "") if name.removeprefix("-") in self.rows.columns]
+        known = [name for name in ("logprob", (self.sort or "").removeprefix("-")) if name in self.rows.columns]
         shown = {name for column in columns for name in (column.value, column.beside)}
-        for name in dict.fromkeys(name.removeprefix("-") for name in known):
+        for name in dict.fromkeys(known):
             if name not in shown and self.rows[name].null_count() < len(self.rows):
                 columns.append(Column(name, name, decimals=2 if self.rows[name].dtype.is_float() else None))
         judged = not self.failed and self.rows[FAILED].null_count() < len(self.rows)
-        columns += [Column(FAILED, FAILED, wrap=False)] if judged else []
+        columns += [Column(FAILED, FAILED, truths=YES_NO, wrap=False)] if judged else []
         told = [f"{name} {self.rows[name][0]}" for name in same] + ["failed"] * self.failed
         return [Table(", ".join([f"{self.run.model_name}, {self.run.stage}", *told]), self.rows, columns)]
 

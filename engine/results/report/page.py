@@ -36,14 +36,15 @@ class Chapter:
     about: Sequence[str] = ()  # further texts that, in a table, lead to this chapter as its title does
 
 
-def page(title: str, chapters: Sequence[Chapter]) -> str:
-    """The whole file as HTML, the same text for the same chapters."""
+def page(title: str, chapters: Sequence[Chapter], separator: str = ",") -> str:
+    """The whole file as HTML, the same text for the same chapters; `separator` is that of its tables as CSV."""
     script = (_FOLDER / "page.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     links = {name: f"#c{number}" for number, own in enumerate(chapters[1:], 2) for name in (own.title, *own.about)}
     content: str = _template().render(
         title=title,
         links=links,
+        separator=separator,
         colours=json.dumps(variables("light")),
         chapters=[
             {

@@ -24,12 +24,13 @@ class _Written(msgspec.Struct):
     figures: list[str]  # names of files
 
 
-def report(runs: Runs, output: str | Path = "report.html") -> Path:
+def report(runs: Runs, output: str | Path = "report.html", *, semicolon: bool = False) -> Path:
     """Write a report: one HTML file that needs no network and no other file.
 
     Args:
         runs: Finished runs, or their folders; several must be of one kind, and are put side by side.
         output: The file to write. An older report is replaced, another file never.
+        semicolon: "Save as CSV" gives `;` and decimal commas, for spreadsheets in countries that write 1,5.
 
     Returns:
         The file.
@@ -45,7 +46,7 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
         from .chapters import chapters, title
         from .page import page
 
-        content = page(title(opened), chapters(opened))
+        content = page(title(opened), chapters(opened), ";" if semicolon else ",")
     write_page(path, content)
     return path
 

@@ -12,10 +12,9 @@ from ...basics.atomic import make_place, write_atomically
 from ...basics.errors import InputError, did_you_mean, needs_extra
 from ...basics.frames import write_frame
 from ...runs.record import RUN_FILE
-from ...views.to_csv import csv_rows
+from ...views.to_csv import MARK, csv_rows
 from ...views.to_json import json_lines
 
-_MARK = "\ufeff"  # by which a spreadsheet knows that a CSV file is UTF-8
 _SHEET_ROWS, _CELL = 1_048_576, 32_767  # what a sheet of .xlsx holds, with its header; characters of a cell
 _PIECES: Mapping[str, Callable[[pl.LazyFrame], Iterator[str]]] = {
     ".csv": csv_rows,
@@ -74,7 +73,7 @@ class RowFile:
             return
         pieces = csv_rows(rows, ";") if self.semicolon else _PIECES[self.path.suffix](rows)
         with path.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(_MARK * (self.path.suffix == ".csv" and self.mark))
+            stream.write(MARK * (self.path.suffix == ".csv" and self.mark))
             stream.writelines(pieces)
 
 

@@ -6,10 +6,13 @@ from functools import lru_cache
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...experiments.registry import experiment
+from ...inference.again import drawn
 from ...library.run import Run
-from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
+from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS, names_for_people
 from ...views import Column, Section, Table
+from .chosen_sentences import YES_NO
 
 SAMPLE = WORST = 100  # sentences of each kind
 _TITLE = "What do single sentences look like?"
@@ -17,10 +20,11 @@ _KEYS = ("item", "condition")
 _HEADINGS = {
     "why": "shown as",
     **{name: name for name in ("condition", "sentence", "premise", "hypothesis", "expected", "answer")},
+    **{name: name for name in ("good", "bad", "difference")},
     REPEATED: "repeated",
     FIRST: "first choice",
     CORRECT: "correct",
-    FAILED: "fails",
+    FAILED: "wrong",
     "rank": "rank",
     "logprob": "log-probability",
 }
@@ -51,7 +55,7 @@ def minimal_pairs(run: Run) -> pl.DataFrame:
     judged = rows.select(item, *places, hit, FAILED).collect(engine="streaming")
     judged = judged.with_columns(
         pl.len().over(places).alias("n"),
-        share=100 * (1 - pl.col(FAILED).mean()).over(places),
+        share=(1 - pl.col(FAILED).mean()).over(places),
         typical=pl.col(hit) == (pl.col(hit).mean().over(places) > 0.5),
     )
     each = judged.select(places).unique(maintain_order=True)
@@ -65,7 +69,8 @@ def minimal_pairs(run: Run) -> pl.DataFrame:
     again = " again" if hit == REPEATED else ""
     return found.with_columns(
         wanted=pl.when(pl.col(hit) != pl.col(FAILED)).then(pl.format(f"“{{}}”{again}", "expected"))
-        .when(pl.col(hit) == pl.col(FAILED)).then(pl.format("a word other than “{}”", "expected")),
+        .when(pl.col(hit) == pl.col(FAILED)).then(pl.format("a word other than “{}”", "expected"))
+        .when(pl.lit(hit == REPEATED)).then(pl.format("“{}” again, or another word", "expected")),
         right=~pl.col(FAILED),
     )  # fmt: skip
 
@@ -76,15 +81,16 @@ def asked(run: Run) -> list[Section]:
     if pairs.is_empty() or own is None:
         return []
     places = [name for name in run.minimal_pairs[1] if name in pairs.columns and pairs[name].n_unique() > 1]
+    named = names_for_people(pairs.columns, run.own_columns, run.renamed)
     columns = [
-        *(Column(name, name) for name in places),
+        *(Column(named[name], name) for name in places),
         *(Column(_HEADINGS[name], name) for name in TEXTS if name in pairs.columns),
-        Column("target" if FIRST in pairs.columns else "asked for", "expected"),
+        Column("target" if own.name == "probe" else "expected", "expected"),
         Column("a model that understands says", "wanted"),
         Column(f"{run.model_name} says", "answer"),
         *([Column("log-probability", "logprob", decimals=2)] if pairs["answer"].null_count() == len(pairs) else []),
         Column("right", "right"),
-        Column("right in all", "share", decimals=1, unit="%"),
+        Column("right in all", "share", decimals=1, scale=100, unit="%"),
         Column("of", "n"),
     ]
     judged = pairs["share"].null_count() < len(pairs)
@@ -109,21 +115,33 @@ def codes(run: Run) -> dict[str, str]:
 def examples(run: Run) -> list[Section]:
     """The section. Where sentences cannot be built, it says why."""
     try:
-        rows = run.sentence_rows()
-        kinds = {"worst failure": _worst(rows), "random sample": run.sentences(sample=SAMPLE)}
-        shown = pl.concat([own.select(pl.lit(why).alias("why"), pl.all()) for why, own in kinds.items()])
+        rows, pairs = run.sentence_rows(), run.pair_rows()
+        if pairs is None:
+            kinds = {"worst failure": _worst(rows), "random sample": run.sentences(sample=SAMPLE)}
+        else:  # the worst failures are those with the most negative difference
+            worst = pairs.filter(FAILED).sort("difference", maintain_order=True).head(WORST)
+            kinds = {"worst failure": worst.collect(), "random sample": drawn(pairs, SAMPLE, 0).collect()}
+        both = pl.concat([own.select(pl.lit(why).alias("why"), pl.all()) for why, own in kinds.items()])
+        shown = both.unique([name for name in both.columns if name != "why"], keep="first", maintain_order=True)
     except InputError as error:
         return [Section(_TITLE, [f"There are no sentences: {error}."])]
-    headings = {**_HEADINGS, "expected": "target" if FIRST in shown.columns else "expected"}
+    own, named = run.own_columns, names_for_people(shown.columns, run.own_columns, run.renamed)
+    headings = {"why": _HEADINGS["why"], **{name: named[name] for name in own if name in named}, **_HEADINGS}
+    headings |= {name: title for name, title in run.renamed.items() if name in headings}
+    headings["expected"] = "target" if FIRST in shown.columns else "expected"
+    same = [name for name in run.renamed if name in shown.columns and shown[name].n_unique() == 1]
     columns = [
-        Column(heading, name, decimals=2 if name == "logprob" else None)
+        Column(heading, named[name], decimals=2 if shown[name].dtype.is_float() else None, truths=YES_NO)
         for name, heading in headings.items()
-        if name in shown.columns and shown[name].null_count() < len(shown)
+        if name in shown.columns and shown[name].null_count() < len(shown) and name not in same
     ]
-    listing = Table("Sentences and the model's answers", shown, columns)
+    listing = Table("Sentences and the model's answers", shown.rename(named), columns)
     n = int((shown["why"] == "worst failure").sum())
-    said = f"{n:,} of the worst failures and {len(shown) - n:,} sentences that were" if n else "sentences that were"
-    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=[_note(run, shown)])]
+    what = "sentence" if pairs is None else "pair"
+    first, others = f"{n:,} of the worst failures", counted(len(shown) - n, f"{what} that was", f"{what}s that were")
+    said = f"{first} and {others}" if n and n < len(shown) else others
+    told = f"Below are {first}." if n == len(shown) else f"Below are {said} drawn at random."
+    return [Section(_TITLE, [told], listing=listing, notes=[_note(run, shown)])]
 
 
 def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
@@ -148,14 +166,16 @@ def _note(run: Run, shown: pl.DataFrame) -> str:
     if shown[FAILED].null_count() == len(shown):
         hint = f": to change that, {run.how_to_judge}" if run.how_to_judge else ""
         return f"No answer is called right or wrong{hint}."
+    if run.pair_rows() is not None:
+        return "The worst failures are those whose bad sentence is the more probable one by the largest difference."
     if REPEATED in shown.columns:
         return (
-            "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
-            "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
+            "An answer is wrong if the verb is repeated where the negation forbids it. Where the verb stays natural, "
+            "another word is not wrong. The worst repetitions are the most probable ones."
         )
     if FIRST in shown.columns:
         return (
-            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
+            "An answer is wrong if its target is wanted and is not the first choice, or is unwanted and is. The worst "
             "failures are the least probable wanted targets and the most probable unwanted ones."
         )
     return "The worst failures are those whose expected answer has the lowest probability or rank."

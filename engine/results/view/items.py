@@ -13,7 +13,7 @@ from polars import selectors
 
 from ...basics.errors import InputError
 from ...library.run import Run
-from ...library.sentences import FAILED, TEXTS
+from ...library.sentences import FAILED, TEXTS, names_for_people
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
 from ..report.row_filters import filtered, ordered
@@ -57,7 +57,7 @@ class Items:
     @cached_property
     def rows(self) -> pl.LazyFrame:
         """The columns of `Run.sentences`; those of several runs have the model's name before them."""
-        frames = [run.sentence_rows() for run in self.runs]
+        frames = [run.for_people(run.sentence_rows()) for run in self.runs]
         if len(frames) > 1:
             named = zip(frames, labels(self.runs), strict=True)
             frames = [frame.select(pl.lit(name).alias(MODEL), pl.all()) for frame, name in named]
@@ -71,7 +71,16 @@ class Items:
     def columns(self) -> list[dict[str, str]]:
         """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
         known = self.rows.select(pl.all().is_not_null().any()).collect(engine="streaming").row(0, named=True)
-        first = (MODEL, "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
+        first = (
+            MODEL,
+            *self.runs[0].own_columns.values(),
+            "condition",
+            *TEXTS,
+            "expected",
+            "answer",
+            FAILED,
+            "logprob",
+        )
         names = dict.fromkeys([*(name for name in first if name in self.schema), *self.schema])
         return [{"name": name, "kind": _kind(self.schema[name])} for name in names if known[name]]
 
@@ -120,8 +129,9 @@ class Items:
     def keys(self) -> list[str]:
         """The columns that all rows of an item share."""
         shared, apart = self.runs[0].minimal_pairs
-        names = self.runs[0].sentence_keys
-        return [name for name in names if name not in apart and name in self.schema] or [shared]
+        keys, rows = self.runs[0].sentence_keys, self.runs[0].sentence_rows().collect_schema().names()
+        named = names_for_people(rows, self.runs[0].own_columns, self.runs[0].renamed)
+        return [named[name] for name in keys if name not in apart and name in named] or [named[shared]]
 
     def sample(self, most: int) -> pl.LazyFrame:
         """All rows, or those of items that are drawn at random, with seed 0, so that about so many rows remain."""

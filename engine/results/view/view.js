@@ -5,9 +5,13 @@ const kinds = Object.fromEntries(about.columns.map(own => [own.name, own.kind]))
 const names = about.columns.map(own => own.name)
 const query = {where: [], search: "", sort: ""}
 const filters = []  // [column, sign, value]; one of the values of a column with `=`, and all of the others
-const shape = name => ["sentence", "premise", "hypothesis"].includes(name) ? "text long" : kinds[name]
+const LONG = ["sentence", "premise", "hypothesis", "text", "context", "splits"]
+const shape = name => LONG.includes(name) ? "text long" : kinds[name]
 const shown = value => value === null || value === undefined ? "" : value === true ? "yes" : value === false ? "no" : value
 const rounded = value => typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(4) : shown(value)
+// Only all are 100.0, and only none are 0.0.
+const percent = share => [1, 2, 3, 4, 5, 6].map(digits => (100 * share).toFixed(digits))
+  .find(text => (Number(text) < 100) === (share < 1) && (Number(text) > 0) === (share > 0)) ?? (100 * share).toString()
 document.documentElement.classList.toggle("dark", matchMedia("(prefers-color-scheme: dark)").matches)
 
 function element(tag, text = "", own = {}) {
@@ -84,6 +88,7 @@ const table = new DataTable("#rows", {
   searchDelay: 300,
   columns: about.columns.map(({name, kind}) => ({
     title: element("span", name).innerHTML, name, className: shape(name), data: row => row[name],
+    createdCell: cell => { if (kind === "text") cell.dir = "auto" },  // letters from right to left
     render: (value, way) => way === "display" ? element("span", rounded(value)).innerHTML : value,
   })),
   language: {search: "search sentences and answers", emptyTable: "no rows", zeroRecords: "no row has all that is asked for"},
@@ -144,7 +149,7 @@ async function count() {
       value.append(button)
       const bar = share => Object.assign(element("span", "", {className: "bar"}), {style: `width:${8 * share}rem`})
       n.append(bar(own.n / most), own.n.toLocaleString("en"))
-      if (isJudged && own.judged) failed.append(bar(own.failed / own.judged), (100 * own.failed / own.judged).toFixed(1))
+      if (isJudged && own.judged) failed.append(bar(own.failed / own.judged), percent(own.failed / own.judged))
       row.append(value, n, ...(isJudged ? [failed] : []))
       return row
     })
@@ -161,7 +166,7 @@ async function alike(number) {
     head.append(...differs.map(name => element("th", name, {className: shape(name)})))
     const lines = rows.map(own => {
       const line = element("tr")
-      line.append(...differs.map(name => element("td", rounded(own[name]), {className: shape(name)})))
+      line.append(...differs.map(name => element("td", rounded(own[name]), {className: shape(name), dir: "auto"})))
       return line
     })
     byId("alike").hidden = false

@@ -80,10 +80,11 @@ def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negati
     shown = sentences.filter(condition="CnTp").with_columns(wanted=wanted)
     assert shown["sentence", "expected"].rows() == shown["wanted", "verb"].rows()
     forbidden, triplets = pl.col("role") == "forbidden", run.selection.triplets.lazy()
-    assert sentences.select((pl.col("failed") == (pl.col("repeated") == forbidden)).all()).item()
+    fails = pl.when(pl.col("role") != "control").then(pl.col("repeated") == forbidden)  # in a control nothing is wrong
+    assert sentences.select(pl.col("failed").eq_missing(fails).all()).item()
     # As if the target was about another person: nothing is forbidden.
     rows = scored_sentences(run.items.lazy(), triplets, load_patterns(), "other-gender", "[MASK]").collect()
-    assert rows.select((pl.col("failed").is_null() == forbidden).all()).item()
+    assert rows.select((pl.col("failed").is_null() == (pl.col("role") != "selecting")).all()).item()
     rows, unknown = ng.open(selected_run).sentences(), ("logprob", "answer_logprob", "precision")
     assert rows.columns == sentences.columns
     assert rows.select(unknown).null_count().row(0) == (len(rows),) * 3

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 from typing import Annotated, ClassVar
 
 import polars as pl
@@ -24,7 +25,10 @@ class Colours(Requested):
     unit = "things"
     clusters = "things"
     requests_per_part = 4
-    metrics: ClassVar[Mapping[str, pl.Expr]] = {"first": pl.col("rank") == 1, "surprisal": -pl.col("logprob")}
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {"first": pl.col("rank") == 1, "surprisal": -pl.col("logprob") / log(2)}
+    wanted = (
+        pl.col("condition") == "affirmative"
+    )  # of the word, by a model that understands; where denied, it is unwanted
 
     things: Annotated[int, Option("Number of things to ask about.", metavar="N", minimum=1, maximum=6)] = 6
 

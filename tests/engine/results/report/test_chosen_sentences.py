@@ -76,9 +76,9 @@ def test_a_table_has_the_sentences_within_80_columns(run):
     assert "expected (rank)" in text
     assert f"6 of {len(run.items):,} sentences, drawn at random with --seed 0" in text
     assert all(found.rows["answer"][0] in found.render(form) for form in output_formats())
-    failed = Examples.draw(run, chosen(run, ["condition=CnTn"], failed=True), 3, 0, failed=True)
+    failed = Examples.draw(run, chosen(run, ["condition=CpTn"], failed=True), 3, 0, failed=True)
     [table] = failed.tables()
-    assert table.title.endswith("condition CnTn, failed")
+    assert table.title.endswith("condition CpTn, failed")
     assert [column.heading for column in table.columns] == ["sentence", "answer", "expected (rank)", "logprob"]
     none = Examples.draw(run, chosen(run, ["condition=CpTp"], failed=True), 3, 0)
     assert (none.tables(), none.remarks()) == ([], ["no sentence of this run has all that is asked for"])

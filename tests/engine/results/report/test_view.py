@@ -86,7 +86,7 @@ def test_groups_count_rows_and_failures_and_a_row_leads_to_all_of_its_item(items
     by = sorted(wanted, key=lambda row: row["condition"])
     counted = {name: list(own) for name, own in groupby(by, key=lambda row: row["condition"])}
     assert {own["value"]: (own["n"], own["failed"]) for own in found["groups"]} == {
-        name: (len(own), sum(row["failed"] for row in own)) for name, own in counted.items()
+        name: (len(own), sum(bool(row["failed"]) for row in own)) for name, own in counted.items()
     }
     assert [own["n"] for own in found["groups"]] == sorted((len(own) for own in counted.values()), reverse=True)
     row = items.page(query, 3, 1)["rows"][0]
