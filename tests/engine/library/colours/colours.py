@@ -28,7 +28,7 @@ class Colours(Requested):
     metrics: ClassVar[Mapping[str, pl.Expr]] = {"first": pl.col("rank") == 1, "surprisal": -pl.col("logprob") / log(2)}
     wanted = (
         pl.col("condition") == "affirmative"
-    )  # of the word, by a model that understands; where denied, it is unwanted
+    )  # where a model that understands says the word
 
     things: Annotated[int, Option("Number of things to ask about.", metavar="N", minimum=1, maximum=6)] = 6
 
