@@ -26,9 +26,7 @@ class Colours(Requested):
     clusters = "things"
     requests_per_part = 4
     metrics: ClassVar[Mapping[str, pl.Expr]] = {"first": pl.col("rank") == 1, "surprisal": -pl.col("logprob") / log(2)}
-    wanted = (
-        pl.col("condition") == "affirmative"
-    )  # where a model that understands says the word
+    wanted = pl.col("condition") == "affirmative"  # where a model that understands says the word
 
     things: Annotated[int, Option("Number of things to ask about.", metavar="N", minimum=1, maximum=6)] = 6
 
