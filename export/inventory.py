@@ -309,7 +309,11 @@ def take(
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise InputError(f"{name} is not a {head.noun}: its weights lack {min(missing)}{more}")
     unread = {key for key in unread if not _OF_NO_USE.fullmatch(key)}
-    if left := sorted(unread - _of_other_heads(kind, config)) if unread else []:
+    if (
+        left := sorted(unread - _of_other_heads(kind, config) - _own_classifiers(kind, config, tensors))
+        if unread
+        else []
+    ):
         raise InputError(f"{name}: {_unread(left, kind, config)}")
     return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)), method)
 
@@ -426,6 +430,23 @@ def _of_other_heads(kind: type[PreTrainedModel], config: PretrainedConfig) -> se
                 own = {key for key, _ in [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]}
                 names |= own | {f"{kind.base_model_prefix}.{key}" for key in own}
     return names
+
+
+def _own_classifiers(kind: type[PreTrainedModel], config: PretrainedConfig, tensors: Mapping[str, Tensor]) -> set[str]:
+    """Tensors of linear layers beside the body that give a few numbers, as a model with own tasks has them.
+
+    Neither the body nor the head for tokens reads those: its rows are as wide as the hidden ones or the vocabulary.
+    """
+    body = _without_weights(kind.__name__, kind, config).base_model
+    inside = {kind.base_model_prefix, *(name for name, _ in body.named_children())}
+    width = config.hidden_size
+    stems = {
+        key.removesuffix(".weight")
+        for key, own in tensors.items()
+        if key.endswith(".weight") and key.partition(".")[0] not in inside
+        if len(own.shape) == 2 and own.shape[1] == width and own.shape[0] < min(width, config.vocab_size)
+    }
+    return {f"{stem}.{end}" for stem in stems for end in ("weight", "bias")}
 
 
 def _unread(left: list[str], kind: type[PreTrainedModel], config: PretrainedConfig) -> str:

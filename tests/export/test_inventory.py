@@ -178,13 +178,14 @@ def old_buffers(tensors):
     tensors["bert.embeddings.position_ids"] = torch.arange(40)[None]
     tensors["bert.pooler.dense.weight"], tensors["bert.pooler.dense.bias"] = torch.zeros(32, 32), torch.zeros(32)
     tensors["cls.seq_relationship.weight"] = torch.zeros(2, 32)
+    tensors["cls.species.weight"], tensors["cls.species.bias"] = torch.zeros(6, 32), torch.zeros(6)  # as AntiBERTy's
 
 
 def test_tensors_of_other_heads_are_said_and_not_needed(saved):
     model, folder = saved(bert)
     of_weights(old_buffers)(folder)
     inventory = assert_is_read(folder, model)
-    assert {"bert.pooler.dense.weight", "cls.seq_relationship.weight"} <= {*inventory.unused}
+    assert {"bert.pooler.dense.weight", "cls.seq_relationship.weight", "cls.species.bias"} <= {*inventory.unused}
     assert inventory.lines()[-1].endswith(f"not needed for the task, such as {inventory.unused[0]}")
 
 
