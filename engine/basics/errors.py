@@ -94,7 +94,8 @@ def check_number(option: str, value: float | None, least: float, most: int) -> N
     """Raise InputError for a number that is too small or too large; None passes. `option` is such as `--seed`."""
     if value is not None and not least <= value <= most:
         given = "of more than 20 digits" if abs(value) >= 10**20 else str(value)  # Python refuses to print thousands
-        raise InputError(f"{option} {given}: give a number from {least:,} to {most:,}")
+        limits = f"from {least:,} to {most:,}" if most < 2**63 - 1 else f"of at least {least:,}"
+        raise InputError(f"{option} {given}: give a number {limits}")
 
 
 @contextmanager

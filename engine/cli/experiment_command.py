@@ -40,7 +40,9 @@ def experiment_command(experiment: type[Experiment], inner: Mapping[str, Command
     told = (
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
     )
-    return run_command(run, given, told=told, inner=inner)
+    own = "runs/MODEL" if experiment.name == "select" else f"runs/MODEL-{experiment.name}"
+    folder = "the RUN" if experiment.goes_on_from else own
+    return run_command(run, given, folder=folder, mixes=experiment.mixes, told=told, inner=inner)
 
 
 def _model(experiment: type[Experiment]) -> list[OptionField]:

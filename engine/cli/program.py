@@ -70,8 +70,9 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name not in COMMON]
-        shared = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name in COMMON]
+        named = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [param.get_help_record(ctx) for param in named if param.name not in COMMON]
+        shared = [param.get_help_record(ctx) for param in named if param.name in COMMON]
         for title, records in (("Options", own), ("Options of every command", shared)):
             if rows := [row for row in records if row is not None]:
                 with formatter.section(title):

@@ -3,6 +3,7 @@
 import json
 import shlex
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -299,7 +300,7 @@ def merge(
     return shards_status(shards) if status else run_merge(shards, output)
 
 
-@run_command
+@partial(run_command, folder="runs/ and the name of the file")
 def suite(
     setup: Setup,
     file: Annotated[Path, Argument("A TOML file with models, probes and settings.", "FILE")],

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
 from ..basics.limits import refuse_little_memory
-from ..basics.option import Opening, OptionField, flag, option_field, options_of, options_of_function
+from ..basics.option import Opening, Option, OptionField, flag, option_field, options_of, options_of_function
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
@@ -107,16 +107,35 @@ INCOMPLETE = 3  # the exit status where nothing is wrong, but not everything tha
 PRINTING = [option_field("form", options.FormatOption, TABLE), option_field("as_json", options.Json, False)]
 
 
-def run_command(function: "Callable[..., Shown]", fields: Iterable[OptionField] | None = None, **more: Any) -> Command:
-    """A command with the common options of runs, which are the function's first argument; it prints what it returns."""
+_IN_FP32 = "fp32: the reference model; mixed: with --device webgpu alone; auto: by the device."
+
+
+def run_command(
+    function: "Callable[..., Shown]",
+    fields: Iterable[OptionField] | None = None,
+    *,
+    folder: str,
+    mixes: bool = True,
+    **more: Any,
+) -> Command:
+    """A command with the common options of runs, which are the function's first argument; it prints what it returns.
+
+    `folder` is what the run folder is by default, in words, and `mixes` whether a low-precision model may decide.
+    """
     own = options_of_function(function).values() if fields is None else fields
+    common = [replace(field, option=_about(field, folder, mixes)) for field in _COMMON]
 
     def run(*, form: str, as_json: bool, **values: Any) -> None:
         refuse_little_memory()
         _called.append(setup := Setup({own.name: values.pop(own.name) for own in _COMMON}))
         print_result(function(setup, **values), form, as_json, verbose=setup.values["verbose"])
 
-    return Command(run, [*own, *_COMMON, *PRINTING], **{"told": function.__doc__, **more})
+    return Command(run, [*own, *common, *PRINTING], **{"told": function.__doc__, **more})
+
+
+def _about(field: OptionField, folder: str, mixes: bool) -> Option:
+    told = {"output": field.option.help.format(folder)} | ({} if mixes else {"precision": _IN_FP32})
+    return replace(field.option, help=told.get(field.name, field.option.help))
 
 
 def table_command(function: "Callable[..., Shown]") -> Command:

@@ -55,6 +55,7 @@ class Experiment(ABC):
     model_option: ClassVar[str] = ""
     no_model: ClassVar[str] = ""
     goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
+    mixes: ClassVar[bool] = False  # whether a low-precision model may decide what is certain
     stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; the class itself if it makes an `AskStage`
     results: ClassVar[type[Run]]  # the class that reads a finished run
 

@@ -9,13 +9,14 @@
 
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..basics.errors import did_you_mean, refuse_other_than_utf8
+from ..basics.errors import InputError, did_you_mean, refuse_other_than_utf8
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 
@@ -30,10 +31,10 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if hasattr(function, "takes"):
         return function
-    takes: dict[str, None] = {}
+    takes: dict[str, Any] = {}
     for one in inspect.signature(function).parameters.values():
         is_open = one.kind is one.VAR_KEYWORD
-        takes |= dict.fromkeys(typing.get_args(one.annotation)[0].__annotations__ if is_open else [one.name])
+        takes |= typing.get_args(one.annotation)[0].__annotations__ if is_open else {one.name: one.annotation}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -44,8 +45,48 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise TypeError(f"{function.__name__}() does not take {name!r}: {near.strip()}")
         return function(*args, **kwargs)
 
-    call.takes = tuple(takes)  # type: ignore[attr-defined]
+    call.takes = {name: _is_switch(own) for name, own in takes.items()}  # type: ignore[attr-defined]
     return call
+
+
+def _is_switch(annotation: Any) -> bool:
+    return bool(getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation)) == "bool")
+
+
+@functools.cache
+def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the library whose errors name its arguments as Python writes them, and not as a command line."""
+    checked = strict(function)
+
+    @functools.wraps(checked)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return checked(*args, **kwargs)
+        except InputError as error:
+            error.args = (_as_arguments(str(error.args[0]), checked.takes),)  # type: ignore[attr-defined]
+            raise
+
+    return call
+
+
+_VALUE = r"[A-Z][A-Z_=|]*\b|'[^']*'|-?\d[\d,.]*\b|[\w./=-]+(?=[:,;)]|$| --)"
+_OPTION = re.compile(rf"(?<![\w-])--([a-z][\w-]*)(?: ({_VALUE}))?")
+
+
+def _as_arguments(message: str, takes: Mapping[str, bool]) -> str:
+    """`--skip-bad` is `skip_bad=True`, `--group COLUMN` is `group=COLUMN`, `--by a` is `by='a'`; commands stay."""
+
+    def written(found: re.Match[str]) -> str:
+        name, value = found[1].replace("-", "_"), found[2]
+        _, command, rest = message[: found.start()].rpartition("negengine ")
+        if name not in takes or (command and not re.search(r"[`;:]", rest)):
+            return found[0]
+        if takes[name] or value in {None, "and", "or", "out"}:
+            return f"{name}{'=True' * takes[name]}{f' {value}' if value else ''}"
+        is_plain = re.fullmatch(r"[A-Z_=|]+|'.*'|-?[0-9,.]+", value)
+        return f"{name}={value if is_plain else repr(value)}"
+
+    return _OPTION.sub(written, message)
 
 
 def recorded(

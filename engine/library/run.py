@@ -1,8 +1,10 @@
 """A run as a value: its folder, its results as frames, its tables."""
 
+import inspect
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,6 +23,14 @@ from .model import Model
 from .recount import Recount
 from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
+
+OFFERED = ("folder", "sentences", "report", "tables")
+
+
+def _is_frame(attribute: object) -> bool:
+    """Whether it is a cached property that is a frame."""
+    own = attribute.func if isinstance(attribute, cached_property) else None
+    return own is not None and inspect.signature(own, eval_str=True).return_annotation is pl.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +79,11 @@ class Run(Shown):
     record: StageRecord = field(repr=False)
     model: Model | None = field(default=None, repr=False)
     label: str = field(default="", repr=False)
+
+    def __dir__(self) -> list[str]:
+        """What the Tab key offers: what one does with a run, and the results that its kind has as attributes."""
+        results = (name for kind in type(self).mro() for name, own in vars(kind).items() if _is_frame(own))
+        return [*OFFERED, *results, *(name for name in super().__dir__() if name.startswith("_"))]
 
     @classmethod
     def open(cls, folder: Path, model: Model | None = None) -> Self:

@@ -92,13 +92,13 @@ __all__ = sorted([*_NAMES, *_EXPERIMENTS])  # noqa: PLE0605 - names that __getat
 
 def __getattr__(name: str) -> Any:
     from .engine.experiments.registry import library_function  # noqa: PLC0415
-    from .engine.library.call import strict  # noqa: PLC0415 - kept out of `import negengine`
+    from .engine.library.call import in_python  # noqa: PLC0415 - kept out of `import negengine`
 
     if name in _NAMES:
         found = _named.load(_NAMES[name])
-        return found if isinstance(found, type) else strict(found)
+        return found if isinstance(found, type) else in_python(found)
     if not name.startswith("_") and (function := library_function(name)) is not None:
-        return function
+        return in_python(function)
     raise AttributeError(f"module 'negengine' has no attribute {name!r}")
 
 

@@ -128,6 +128,7 @@ class Gh22(Requested):
     )
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
+    mixes = True
     unit = "ACTs"
     of_kind: ClassVar[type[Kind[Any]]] = FirstWord
     requests_per_part = 1024  # ACTs, each in all patterns

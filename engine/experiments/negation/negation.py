@@ -35,6 +35,7 @@ class Select(Settings, Experiment):
     asks = "Which verbs does the model repeat where nothing is negated?"
     references = REFERENCES
     example = "negengine select mini --pairs 60"
+    mixes = True
     results = SelectionRun
     stages = (Selection,)
 
@@ -78,6 +79,7 @@ class Score(Experiment):
     )
     references = REFERENCES
     example = "negengine score runs/mini"
+    mixes = True
     goes_on_from = "select"
     results = ScoresRun
     stages = (Scoring,)

@@ -58,6 +58,18 @@ def test_the_list_of_commands_and_the_version_are_shown(command):
     assert command("--version").out == f"negengine {version('negengine')}\n"
 
 
+def test_help_names_each_argument_once_the_folder_of_each_command_and_what_its_precision_can_be(command):
+    for name, found in COMMANDS.items():
+        text = command(*name.split(), "--help").out
+        for parameter in found.params:
+            shown = [line.split()[0] for line in text.splitlines() if line[:2] == "  " and line[2:3].strip()]
+            assert shown.count(parameter.make_metavar(found.make_context(name, [], resilient_parsing=True))) <= 1, name
+    told = {name: " ".join(command(name, "--help").out.split()) for name in ("select", "score", "nli", "probe")}
+    folders = {name: text.partition("run folder (default: ")[2].partition(")")[0] for name, text in told.items()}
+    assert folders == {"select": "runs/MODEL", "score": "the RUN", "nli": "runs/MODEL-nli", "probe": "runs/MODEL-probe"}
+    assert [name for name, text in told.items() if "webgpu alone" in text] == ["probe"]
+
+
 @pytest.mark.everything
 def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
     (tmp_path / "models").mkdir()

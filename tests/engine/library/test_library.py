@@ -33,6 +33,32 @@ def test_it_is_typed_and_every_name_and_every_argument_is_described():
             assert "InputError" in text, name
 
 
+def test_errors_name_arguments_as_python_does_and_commands_as_a_shell_does(mini, small_lexicon, tmp_path):
+    rows = {"sentence": ["A robin is a [MASK]."], "target": ["bird"]}
+    wrong = {
+        "pairs=0: give a number of at least 1": lambda: ng.select(mini.folder, pairs=0),
+        "give the right one with target=COLUMN": lambda: ng.probe(mini.folder, {"sentence": rows["sentence"]}),
+        "skip them with skip_bad=True": lambda: ng.probe(mini.folder, rows | {"sentence": ["A robin."]}),
+        "unwanted='group=x'": lambda: ng.probe(mini.folder, rows | {"group": ["a"]}, unwanted="group=x"),
+        "device='gpu': give auto, cpu": lambda: ng.probe(mini.folder, rows, device="gpu"),
+        "method='all-masks'": lambda: ng.likelihood(mini.folder, rows, method="all-masks"),
+        "negengine export none": lambda: ng.probe("none", rows),
+    }
+    for said, call in wrong.items():
+        with pytest.raises(ng.InputError) as error:
+            call()
+        assert said in str(error.value)
+        assert " --" not in str(error.value).partition("negengine")[0]
+
+
+def test_the_tab_key_offers_what_one_does_with_a_run_and_its_frames(scored_run, selected_run):
+    offered = {"folder", "sentences", "report", "tables"}
+    found = {name for name in dir(ng.open(scored_run)) if name[0] != "_"}
+    assert found == offered | {"items", "rates", "triplets", "token_rates", "several_items"} & found
+    assert offered | {"items", "rates"} <= found
+    assert all(hasattr(ng.open(scored_run), name) for name in found)
+
+
 @pytest.fixture
 def exports(monkeypatch, mini, tmp_path):
     """The exporter's calls, in an empty folder; it copies an export that is there, as a real one takes long."""
@@ -56,7 +82,7 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
 
 
 def test_wrong_options_are_refused_before_an_export(exports):
-    for options, said in (({"precision": "int8"}, "--precision int8"), ({"threads": 0}, "--threads 0: give a number")):
+    for options, said in (({"precision": "int8"}, "precision='int8'"), ({"threads": 0}, "threads=0: give a number")):
         with pytest.raises(ng.InputError, match=said):
             ng.load("mini", **options)
     assert exports == []
@@ -87,7 +113,7 @@ def test_how_a_model_is_opened_is_said_beside_its_name_and_refused_beside_an_ope
     function = getattr(ng, name)
     first, *others = [key for key in inspect.signature(function).parameters if key not in {"options", "opening"}]
     given = {key: ["x"] for key in others if inspect.signature(function).parameters[key].default is inspect._empty}
-    for wrong, said in (({"precision": "int8"}, "--precision int8"), ({"threads": 0}, "--threads 0")):
+    for wrong, said in (({"precision": "int8"}, "precision='int8'"), ({"threads": 0}, "threads=0")):
         with pytest.raises(ng.InputError, match=said):
             function(**{first: "none"}, **given, **wrong)
     if first in {"model", "reference"}:
