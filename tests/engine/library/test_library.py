@@ -38,17 +38,16 @@ def test_errors_name_arguments_as_python_does_and_commands_as_a_shell_does(mini,
     wrong = {
         "pairs=0: give a number of at least 1": lambda: ng.select(mini.folder, pairs=0),
         "give the right one with target=COLUMN": lambda: ng.probe(mini.folder, {"sentence": rows["sentence"]}),
-        "skip them with skip_bad=True": lambda: ng.probe(mini.folder, rows | {"sentence": ["A robin."]}),
+        "row 1: sentence has no [MASK]": lambda: ng.probe(mini.folder, rows | {"sentence": ["A robin."]}),
         "unwanted='group=x'": lambda: ng.probe(mini.folder, rows | {"group": ["a"]}, unwanted="group=x"),
         "device='gpu': give auto, cpu": lambda: ng.probe(mini.folder, rows, device="gpu"),
         "method='all-masks'": lambda: ng.likelihood(mini.folder, rows, method="all-masks"),
-        "negengine export none": lambda: ng.probe("none", rows),
     }
     for said, call in wrong.items():
         with pytest.raises(ng.InputError) as error:
             call()
         assert said in str(error.value)
-        assert " --" not in str(error.value).partition("negengine")[0]
+        assert " --" not in str(error.value)
 
 
 def test_the_tab_key_offers_what_one_does_with_a_run_and_its_frames(scored_run, selected_run):
@@ -56,7 +55,7 @@ def test_the_tab_key_offers_what_one_does_with_a_run_and_its_frames(scored_run, 
     found = {name for name in dir(ng.open(scored_run)) if name[0] != "_"}
     assert found == offered | {"items", "rates", "triplets", "token_rates", "several_items"} & found
     assert offered | {"items", "rates"} <= found
-    assert all(hasattr(ng.open(scored_run), name) for name in found)
+    assert {"acts", "summary"}.isdisjoint(found)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
     declared, function = EXPERIMENTS[name], registry.library_function(name)
     assert declared.results.stage == name
     assert registry.run_class(name) is declared.results
-    assert (getattr(ng, name), name in ng.__all__) == (function, True)
+    assert (getattr(ng, name).__wrapped__, name in ng.__all__) == (function, True)
     arguments = inspect.signature(function).parameters
     options = {own.name: own for own in COMMANDS[name].params if isinstance(own, click.Option)}
     assert set(options) >= OF_ALL_RUNS
