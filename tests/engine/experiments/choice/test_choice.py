@@ -226,7 +226,7 @@ def test_what_cannot_be_judged_is_refused_with_its_line_or_has_its_reason(why, m
 def test_a_wrong_call_is_one_line(mini, tmp_path):
     numbers = {"choices": '["a", "b", "c"]', "answer": 1}
     calls = [
-        ([numbers], {}, "does not show whether the first candidate has the number 0 or 1: give --counts-from"),
+        ([numbers], {}, "does not show whether the first candidate has the number 0 or 1: give counts_from"),
         ([numbers, {**numbers, "answer": "B"}], {}, r"a\.jsonl:1: no candidate is right"),
         ([{"choices": "[]"}], {}, "no column 'answer'"),
         ([numbers], {"right": "answer"}, "--right says it row by row: give --item"),

@@ -83,7 +83,7 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model):
     if len(model.exported.tokenizer.prefix):
         assert ask(first).items["logprob"].is_not_null().all()
         return
-    with pytest.raises(InputError, match=r"^the frame, row 1: target 'Jessica': nothing stands .*, or --bos$"):
+    with pytest.raises(InputError, match=r"^the frame, row 1: target 'Jessica': nothing stands .*, or bos=True$"):
         ask(first)
     begun, target = ask(first, bos=True), model.exported.tokenizer.backend.encode("Jessica").ids
     ids = [model.exported.tokenizer.backend.token_to_id(model.exported.info["bos_token"]), *target]

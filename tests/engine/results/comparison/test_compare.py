@@ -253,7 +253,7 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     moves = found.group_by("model", "split").agg(pl.col("moves").sum())["moves"]
     assert moves.to_list() == pytest.approx([0] * 6)
     assert set(ng.by_group(runs[0], by="split").frame["split"]) == {"a", "b"}
-    with pytest.raises(ng.InputError, match=r"--by gendre: .*did you mean 'gender'\? give condition, dataset, gender"):
+    with pytest.raises(ng.InputError, match=r"by='gendre': .*did you mean 'gender'\? give condition, dataset, gender"):
         ng.by_group(runs[0], by="gendre")
     many = ng.by_group(plain("one", runs[0].outcomes().with_columns(gender="item")), by="gender")
     moved = many.frame.filter(split="a")["moves"].to_list()

@@ -38,7 +38,7 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
     """The file run.json may come from elsewhere: it decides neither where the run is written nor who works."""
     own = tmp_path / "own.toml"
     own.write_text("x")
-    gone = f"needs the model mini, revision .*, sha256 {mini.sha256}.*give --model"
+    gone = f"needs the model mini, revision .*, sha256 {mini.sha256}.*give model"
     refused = [
         (gone, "model", {"folder": "/gone"}),
         (r"words \(sha256 .{64}\), which is missing", "arguments", {"lexicon": {"path": str(tmp_path / "words")}}),

@@ -241,7 +241,7 @@ def rewrite_manifest(folder, **values):
 def test_an_export_has_no_damage_and_is_not_changed(exported):
     before, found = state(exported), verify(exported, sample=4, torch="mini")
     assert not found.damage
-    with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
+    with pytest.raises(ng.InputError, match="model and lexicon are for runs"):
         verify(exported, model="mini")
     assert state(exported) == before
     compared = [(check.of, check.what) for check in found.checks if check.what.startswith(("close", "equal"))]
