@@ -229,8 +229,8 @@ def test_a_wrong_call_is_one_line(mini, tmp_path):
         ([numbers], {}, "does not show whether the first candidate has the number 0 or 1: give counts_from"),
         ([numbers, {**numbers, "answer": "B"}], {}, r"a\.jsonl:1: no candidate is right"),
         ([{"choices": "[]"}], {}, "no column 'answer'"),
-        ([numbers], {"right": "answer"}, "--right says it row by row: give --item"),
-        ([numbers], {"counts_from": 2}, "--counts-from 2: give 0 or 1"),
+        ([numbers], {"right": "answer"}, "right says it row by row: give item"),
+        ([numbers], {"counts_from": 2}, "counts_from=2: give 0 or 1"),
     ]
     for rows, options, message in calls:
         with pytest.raises(InputError, match=message):
