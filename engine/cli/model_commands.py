@@ -83,7 +83,7 @@ def predict(
     from ..library.predict import Predictions
     from ..library.predict import predict as run_predict
 
-    return Predictions(run_predict(opened, texts, top=top, bos=bos))
+    return Predictions(run_predict(opened, texts, top=top, bos=bos), texts)
 
 
 _TOKENIZER = "Show what this model's tokenizer makes of them (default: rules and sentences only)."

@@ -17,7 +17,7 @@ from ..basics.printable import counted
 from ..inference.free_text import MASK
 from ..library.shown import Shown
 from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
-from ..text.spelling import shrinks, trims
+from ..text.spelling import otherwise
 from ..text.table import Check, Rows, TableLike, find_column, needed_column, open_table
 from ..text.table import Table as UserTable
 from ..views import Column, Table
@@ -219,22 +219,19 @@ class TableExperiment(Experiment):
         if twice := [name for name in texts if texts.count(name) > 1]:
             raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
-        otherwise = Counter[tuple[str, str]]()
+        read_otherwise = Counter[tuple[str, str]]()
 
         def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
             labels.see(file, rows, labelled)
             for column in texts:
-                for what, is_changed in (("at the ends", trims(column)), (f"before {MASK}", shrinks(column, MASK))):
-                    otherwise[what, column] += int(rows.frame.select(is_changed).to_series().sum())
+                for what, has_it in otherwise(column, MASK).items():
+                    read_otherwise[what, column] += int(rows.frame.select(has_it).to_series().sum())
 
         spelled = self.spellings(table)
         named: dict[str, Any] = {"optional": columns.optional, "labels": shared, "spelled": spelled}
         found = table.scan(columns.needed, check, **named, skip_bad=self.skip_bad, see=see)
-        how = {"at the ends": "is not read", f"before {MASK}": "is read as one space"}
         labels.read.extend(
-            f"white space {what} {how[what]} in {counted(n, 'text')} of {column}"
-            for (what, column), n in otherwise.items()
-            if n
+            f"{what} in {counted(n, 'text')} of {column}" for (what, column), n in read_otherwise.items() if n
         )
         labels.read.extend(columns.joint)
         labels.notes.extend(found.notes)

@@ -28,7 +28,7 @@ from ..runs.stage import Files, FinishedParts, changed
 from ..text.table import Rows, TableLike
 from ..text.table import Table as UserTable
 from ..text.table_cells import MISSING
-from .data_sets.sources import named_place
+from .data_sets.sources import hidden_set, named_place
 from .labels import Labels, Told
 from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, TOKENS, OwnColumns, TableExperiment, TablePlan, said_by_name
 from .requested import Requested
@@ -227,6 +227,7 @@ class TableRequested(Requested, TableExperiment):
         table = self.open(named_place(self.data, self.name) or self.data, own)
         columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
+        labels.notes.extend(hidden_set(self.data, self.name))
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
         asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)
         stage = kind.stage(exported, asking, kind, requests)

@@ -8,7 +8,9 @@ import polars as pl
 
 from ..basics.errors import check_number
 from ..basics.option import OpeningOptions
+from ..basics.printable import counted
 from ..inference.free_text import MASK, encode_texts, predict_texts
+from ..text.spelling import otherwise
 from ..views import Column, Table
 from .model import ModelLike, open_model
 from .shown import Shown
@@ -49,6 +51,7 @@ class Predictions(Shown):
     """The tables of `negengine predict`."""
 
     frame: pl.DataFrame
+    texts: Sequence[str] = ()  # as they were given
 
     def tables(self) -> list[Table]:
         columns = [
@@ -57,6 +60,12 @@ class Predictions(Shown):
             Column("logit", "logit", decimals=2),
         ]
         return [Table(str(text), own, columns) for (text,), own in self.frame.group_by("text", maintain_order=True)]
+
+    def remarks(self) -> list[str]:
+        """What was read otherwise than it was written, in how many texts."""
+        given = pl.DataFrame({"text": self.texts}, {"text": pl.String})
+        counts = given.select(has_it.sum().alias(what) for what, has_it in otherwise("text", MASK).items())
+        return [f"{what} in {counted(n, 'text')}" for what, n in counts.row(0, named=True).items() if n]
 
     def document(self) -> list[dict[str, Any]]:
         """One object a text: `{"text": …, "top": [{"token", "logit", "probability"}, …]}`."""

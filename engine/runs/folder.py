@@ -307,5 +307,7 @@ def _refuse_unlike(folder: Path, stage: str, new: StageRecord, own: Collection[s
         refuse_other_identity(folder, stage, run.stages[stage], new)
     if run is not None and (other := next((name for name in run.stages if name not in own), None)):
         # Experiments give their files the same names: the second one would overwrite those of the first.
-        raise InputError(f"{folder}: holds a run of {other}, and a folder holds one experiment; {ANOTHER_FOLDER}")
+        raise InputError(
+            f"{folder}: holds a run of {other}, and a folder holds one experiment; {ANOTHER_FOLDER.format(folder.name)}"
+        )
     return run

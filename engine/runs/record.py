@@ -35,7 +35,7 @@ RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 SESSIONS_FOLDER = "sessions"
 _DONE = ".done.json"
-ANOTHER_FOLDER = "choose another --output, or keep the old run under another name with --replace"
+ANOTHER_FOLDER = "use --replace, which keeps the old run as {}.1, or another -o"
 _REPAIR = "choose another --output, or run its command again into one"
 PYTHON = "python"  # the command of a session that no script and no program has started
 INTERRUPTED = "interrupted"  # why a session ended that a person or a batch system has stopped
@@ -290,7 +290,7 @@ def refuse_other_identity(folder: Path, stage: str, old: StageEntry, new: StageE
     """Raise InputError if a stage was started with another model, other words or other options."""
     then, now = ({**side.identity, "parts": side.parts, "shard": side.shard} for side in (old, new))
     if changed := differences(then, now):
-        raise InputError(f"{folder}: {stage} was made with {changed}: {ANOTHER_FOLDER}")
+        raise InputError(f"{folder}: {stage} was made with {changed}: {ANOTHER_FOLDER.format(folder.name)}")
 
 
 def as_json(value: Any) -> Any:

@@ -27,15 +27,13 @@ def trimmed(text: str) -> str:
     return text.strip()
 
 
-def trims(column: str) -> pl.Expr:
-    """Whether `trimmed` changes the texts of a column."""
+def otherwise(column: str, mask: str) -> dict[str, pl.Expr]:
+    """What of the texts of a column is read otherwise than it is written, in words → whether a text has it."""
     text = pl.col(column)
-    return text != text.str.strip_chars()
-
-
-def shrinks(column: str, mask: str) -> pl.Expr:
-    """Whether `with_mask` changes what stands before a mask in the texts of a column."""
-    return pl.col(column).str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}")
+    return {
+        "white space at the ends is not read": text != text.str.strip_chars(),
+        f"white space before {mask} is read as one space": text.str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}"),
+    }
 
 
 def before_mask(text: str) -> str:

@@ -332,14 +332,21 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     return None
 
 
+def needed_columns(table: Table, *asked: tuple[str, str | None, Sequence[str]]) -> list[str]:
+    """As `find_column`, for columns that the table must have; all that it lacks are in one message."""
+    found = [find_column(table, *one) for one in asked]
+    lacking = [one for one, name in zip(asked, found, strict=True) if name is None]
+    if lacking:
+        names = " and ".join(f"no column {obvious[0]!r}" for _, _, obvious in lacking)
+        which = "one" if len(lacking) == 1 else "ones"
+        given = " and ".join(f"{option} COLUMN" for option, _, _ in lacking)
+        raise InputError(f"{table.name}: {names}; it has {_named(table)}: give the right {which} with {given}")
+    return [name for name in found if name is not None]
+
+
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
-    """As `find_column`, for a column that the table must have."""
-    found = find_column(table, option, given, obvious)
-    if found is None:
-        raise InputError(
-            f"{table.name}: no column {obvious[0]!r}; it has {_named(table)}: give the right one with {option} COLUMN"
-        )
-    return found
+    """As `needed_columns`, for one."""
+    return needed_columns(table, (option, given, obvious))[0]
 
 
 def _theirs(table: Table, name: str) -> str:

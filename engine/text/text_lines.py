@@ -88,7 +88,7 @@ class Lines(Iterator[str]):
             # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
-            reason = f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
+            reason = f"byte 0x{line[error.start]:02x} is not UTF-8{_likely(line, error)}; save the file as UTF-8 text"
             raise BadLineError(self.location, reason) from error
         if found := _CONTROL.search(text):
             raise BadLineError(self.location, _not_printable(found[0], text))
@@ -230,6 +230,12 @@ def fault_of_entry(text: str) -> str:
     if " #" in text:
         return f"a comment after the entry in {text!r}; give it a line of its own"
     return ""
+
+
+def _likely(line: bytes, error: UnicodeDecodeError) -> str:
+    """The letter that a byte is in the usual encoding of Windows in the West, if it is one."""
+    letter = line[error.start : error.start + 1].decode("cp1252", "replace")
+    return f", but probably {letter!r} in cp1252, the encoding of Windows" if letter.isalpha() else ""
 
 
 def _not_printable(character: str, text: str) -> str:

@@ -18,7 +18,7 @@ from ...requests.metrics import ROUNDING
 from ...requests.span import Span
 from ...requests.summary import Row
 from ...text.table import Table as UserTable
-from ...text.table import TableLike, find_column, needed_column
+from ...text.table import TableLike, find_column, needed_column, needed_columns
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
 from ..own_table import COLUMNS, find_columns
@@ -200,10 +200,13 @@ class Choice(TableRequested):
         named = find_columns(table, "--candidates", self.candidates)
         item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
         obvious = ["candidate"] if item else ["candidates", "choices", "options"]
-        named = named or (needed_column(table, "--candidates", None, obvious),)
+        right = find_column(table, "--right", self.right, ["right", "correct"] if item and self.answer is None else [])
+        lacking = [] if named else [("--candidates", None, obvious)]
+        lacking += [] if right else [("--answer", self.answer, ["answer", "label", "answerkey"])]
+        found = needed_columns(table, *lacking)
+        named = named or tuple(found[:1])
         if item and len(named) > 1:
             raise InputError("--item: each row has one candidate; name one column with --candidates")
-        right = find_column(table, "--right", self.right, ["right", "correct"] if item and self.answer is None else [])
         if right and not item:
             raise InputError("--right says it row by row: give --item COLUMN, whose value the rows of an item share")
         if right and self.answer:
@@ -217,7 +220,7 @@ class Choice(TableRequested):
             candidates=named,
             context=find_column(table, "--context", self.context, ["context", "prefix", "question"]),
             right=right,
-            answer=None if right else needed_column(table, "--answer", self.answer, ["answer", "label", "answerkey"]),
+            answer=None if right else found[-1],
             alone=alone,
             joiner=self.joiner,
         ).named_in(table, self.counts_from)

@@ -38,6 +38,7 @@ class Source:
     unfixed: Sequence[str] = ()
     address: str = ""  # of an unfixed file: `{name}` is its name, `{stem}` the same without its ending
     merged: bool = False  # whether the files are made from those of the repository, by `misprimed.merge`
+    published: str = ""  # of the files, the one with the accuracies that the authors publish
     argument: str = ""
     command: str = ""  # the whole command that reads it, where it does not begin with a model
     # Where else the files can be got, for the message if the source does not have them any more. They count as fetched
@@ -100,18 +101,42 @@ def named_place(data: object, probe: str) -> Path | None:
 
     A user's own file of this name comes first. An `InputError` if the data set was not fetched, or has no such file.
     """
-    name, _, stem = str(data).partition(":")
-    known = sources().get(name) if isinstance(data, str) and not exists(Path(data)) else None
-    if known is None or known.probe != probe:
+    known = named_set(data, probe)
+    if known is None or exists(Path(str(data))):
         return None
+    name, _, stem = str(data).partition(":")
     folder = find(name, option="your own")
-    names = {Path(file).stem: file for file in known.digests() if file != DIGESTS}
+    names = {Path(file).stem: file for file in known.digests() if file not in {DIGESTS, known.published}}
     if not stem:
         return folder
     if stem not in names:
         near = did_you_mean(stem, names)
         raise InputError(f"{data}: {near}{name} has no such file; it has {', '.join(sorted(names))}")
     return folder / names[stem]
+
+
+def named_set(data: object, probe: str) -> Source | None:
+    """The data set of a probe that NAME or NAME:STEM could stand for."""
+    known = sources().get(data.partition(":")[0]) if isinstance(data, str) else None
+    return known if known is not None and known.probe == probe else None
+
+
+def hidden_set(data: object, probe: str) -> list[str]:
+    """A note where a user's own file or folder hides the data set of its name."""
+    known = named_set(data, probe)
+    if known is None or not exists(Path(str(data))):
+        return []
+    return [
+        f"{data}: the file or folder of this name here is read, and not the data set; for that, give {known.folder}"
+    ]
+
+
+def published_accuracies(data: object, probe: str) -> Path | None:
+    """The file with the accuracies that the authors of a data set publish, if a name stands for one that has it."""
+    known = named_set(data, probe)
+    if known is None or not known.published or named_place(data, probe) is None:
+        return None
+    return known.folder / known.published
 
 
 def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:

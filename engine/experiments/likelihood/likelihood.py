@@ -7,6 +7,7 @@ sentences of a split; for a masked model the pseudo-perplexity of Salazar et al.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -22,18 +23,20 @@ from ...requests.choice import RATES, SUMS
 from ...requests.items import ALL, ITEMS_FILE, by_split
 from ...requests.metrics import ROUNDING
 from ...requests.span import TOKENS, WORDS, Span
+from ...requests.stage import RequestStage
 from ...requests.summary import Row
-from ...runs.stage import Files, FinishedParts
-from ...text.table import FILE_NAME, TableLike, find_column, needed_column
+from ...runs.stage import Files, FinishedParts, changed
+from ...text.table import FILE_NAME, TableLike, find_column, needed_column, needed_columns
 from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
-from ..data_sets.sources import sources
+from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
 from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
 from ..span_runs import JOINER, METHOD, SpanRun, method_of
 from ..table_requests import TableRequested
-from ..view import Chart, Values, View
+from ..view import PERCENT, Chart, Values, View
 from .likelihood_columns import BAD, GOOD, SIDES, Columns
+from .published_accuracies import read_published
 
 TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
 LISTS = {TOKENS: TOKENS_FILE, WORDS: WORDS_FILE}
@@ -45,6 +48,8 @@ MEANS = {
     "per_character": _LOGPROB / pl.col("characters"),
 }
 PERPLEXITY = "perplexity"
+PUBLISHED = "published accuracies"  # a key of the metadata: model → split → accuracy
+_CHANCE = 0.5  # of a model that guesses
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
 _SPLIT = Column("split", "split")
@@ -128,7 +133,7 @@ class LikelihoodRun(SpanRun):
     def tables(self) -> list[Table]:
         """How often the good sentence is the more probable one; or means over sentences."""
         if self.columns.has_pairs:
-            return [_PAIRS.table(self)]
+            return [self._pairs.table(self)]
         pseudo = "" if self.is_causal else "pseudo-"
         headings = (f"{pseudo}log-likelihood", "per token", "per word", "per character")
         named = zip(headings, MEANS, strict=True)
@@ -144,6 +149,20 @@ class LikelihoodRun(SpanRun):
             notes=["means over sentences with 95 % intervals, natural logarithms"],
         )
         return [view.table(self)]
+
+    @property
+    def _pairs(self) -> View:
+        """The accuracies beside chance, and beside those that others publish for the same pairs."""
+        published: Mapping[str, Mapping[str, float]] = self.record.metadata.get(PUBLISHED, {})
+        split = pl.col("split")
+        given = {f"published {model}": split.replace_strict(own, default=None, return_dtype=pl.Float64)
+                 for model, own in published.items()}  # fmt: skip
+        splits = self.summary.filter(metric=_ACCURACY).select(split.unique(maintain_order=True))
+        others = {"chance": "chance", **{f"published {model}": model for model in published}}
+        columns = [*_PAIRS.columns, *(Column(heading, name, **PERCENT) for name, heading in others.items())]
+        notes = [f"{', '.join(published)}: published accuracies"] if published else []
+        rows = splits.with_columns(chance=pl.lit(_CHANCE), **given)
+        return replace(_PAIRS, rows=rows, columns=columns, notes=[*_PAIRS.notes, *notes])
 
     def methods(self, test: str) -> str:
         n, how, named = int(self.items["logprob"].count()), self.told_score, self.columns.condition
@@ -181,6 +200,7 @@ class Likelihood(TableRequested):
     scores: ClassVar[Mapping[str, pl.Expr]] = SUMS
     metrics: ClassVar[Mapping[str, pl.Expr]] = {**RATES, **MEANS}
     written = ("comparable",)
+    figures: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # that others publish, once the table is read
     beside: ClassVar[Mapping[str, pl.Expr]] = MEANS
 
     data: Annotated[
@@ -217,6 +237,16 @@ class Likelihood(TableRequested):
     cluster: Annotated[
         str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
     ] = None
+    published: Annotated[
+        str | Path | None,
+        Option(
+            "Accuracies to show beside yours: a table with a column of groups, then one for each model (default: those "
+            "that come with the data set).",
+            metavar="FILE",
+            kind=Path,
+            is_file=True,
+        ),
+    ] = None
     prefix: Annotated[
         str | None,
         _column("A column with what stands before the sentence, which is not scored (default: prefix; '' for none)."),
@@ -241,6 +271,19 @@ class Likelihood(TableRequested):
         each = tuple(name for name, wanted in ((TOKENS, self.per_token), (WORDS, self.per_word)) if wanted)
         method = method_of(exported, self.method)
         return Span(method, self.windows, self.bos, self.joiner, each, self.bow_correction)
+
+    def stage(self, exported: ExportedModel) -> RequestStage:
+        stage = super().stage(exported)
+        asking = cast("Likelihood", stage.experiment)
+        given = published_accuracies(self.data, self.name) if self.published is None else Path(self.published)
+        columns = cast("Columns", asking.found)
+        figures = read_published(given, columns.groups, asking.told) if given and columns.has_pairs else {}
+        if self.published is not None and not any(figures.values()):
+            raise InputError(f"--published {given}: it says nothing of the groups of {asking.data}; give one that does")
+        return changed(stage, experiment=changed(asking, figures=figures))
+
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:
+        return {**super().metadata(exported), **({PUBLISHED: self.figures} if any(self.figures.values()) else {})}
 
     @classmethod
     def metrics_of(cls, told: Mapping[str, Any]) -> Mapping[str, pl.Expr]:
@@ -296,9 +339,10 @@ class Likelihood(TableRequested):
                 break
         two = [find_column(table, f"--{side}", None, names[side]) for side in SIDES]
         if not in_rows and (in_one_row or all(two)):
+            first, second = needed_columns(table, ("--good", good, names[GOOD]), ("--bad", bad, names[BAD]))
             return Columns(
-                good=needed_column(table, "--good", good, names[GOOD]),
-                bad=needed_column(table, "--bad", bad, names[BAD]),
+                good=first,
+                bad=second,
                 groups=groups,
                 cluster=clusters,
                 prefix=prefix,

@@ -27,7 +27,7 @@ from ...requests.summary import DIFFERENCE, HOLM, compared
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
 from ...runs.stage import changed
-from ...text.table import Check, TableLike, find_column, needed_column
+from ...text.table import Check, TableLike, find_column, needed_columns
 from ...text.table import Table as UserTable
 from ...text.word_marks import WordMarks
 from ...views import Table
@@ -340,7 +340,9 @@ class OwnSentences(TableRequested):
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
         if len(table.files) > 1:
             raise InputError(f"{self.data}: a folder of {len(table.files)} tables; give one of them")
-        targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
+        targets = find_columns(table, "--target", self.target)
+        first = [] if targets else [("--target", None, ["target"])]
+        sentence, *found = needed_columns(table, ("--sentence", self.sentence, ["sentence"]), *first)
         wanted = find_column(table, "--unwanted", "" if self.unwanted == "" else None, ["wanted"])
         if self.unwanted:
             column, _ = unwanted_rows(self.unwanted)
@@ -353,8 +355,8 @@ class OwnSentences(TableRequested):
                 )
             wanted = None
         return Columns(
-            needed_column(table, "--sentence", self.sentence, ["sentence"]),
-            targets,
+            sentence,
+            targets or tuple(found),
             wanted=wanted,
             unwanted=self.unwanted or None,
             groups=find_columns(table, "--group", self.group, ["group"]),

@@ -10,6 +10,7 @@ import negengine as ng
 import pytest
 from negengine.engine.inference.exported import GRAPH
 from negengine.engine.library import model as loading
+from negengine.engine.library.predict import Predictions
 
 
 def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter():
@@ -176,4 +177,11 @@ def test_the_tokens_of_each_text_are_rows_also_of_a_model_that_a_thread_opens(mi
     assert opening.reference.graph.name == GRAPH
     ahead = ng.predict(opening, texts, top=3)
     assert ahead["token"].to_list() == frame["token"].to_list()
+    odd = [f" {texts[0]}", texts[1].replace(" [", "  ["), f"{texts[1]}\n"]
+    assert ng.predict(opening, odd, top=3).drop("text").equals(ahead[[0, 1, 2, 3, 4, 5, 3, 4, 5]].drop("text"))
+    assert Predictions(frame, odd).remarks() == [
+        "white space at the ends is not read in 2 texts",
+        "white space before [MASK] is read as one space in 1 text",
+    ]
+    assert not Predictions(frame, texts).remarks()
     assert ahead["logit"].to_list() == pytest.approx(frame["logit"].to_list(), abs=1e-3)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import ROWS_PER_PART, find_column, needed_column, open_table
+from negengine.engine.text.table import ROWS_PER_PART, find_column, needed_column, needed_columns, open_table
 from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
@@ -122,11 +122,11 @@ def test_columns_keep_their_types_and_lists_are_written_as_text(write, tmp_path)
 THREE = "3 fields, but the header has 2; a text that has a comma must stand in double quotes"
 BAD_ROWS = {
     "own.csv": (
-        b'sentence,{t}\na,b\na\n\n,\nc,"d\n"e,f\n\xff,g\n,h\ni,NA\nj,k,l\nm,n\n"o,p',
+        b'sentence,{t}\na,b\na\n\n,\nc,"d\n"e,f\n\x80,g\n,h\ni,NA\nj,k,l\nm,n\n"o,p',
         [
             (2, 3, "1 field, but the header has 2", '["a"]'),
             (3, 6, "',' expected after '\"'; write a double quote within a quoted text twice", ""),
-            (4, 8, "byte 0xff is not UTF-8; save the file as UTF-8 text", ""),
+            (4, 8, "byte 0x80 is not UTF-8; save the file as UTF-8 text", ""),
             (5, 9, "sentence is empty; a text is needed", '{"sentence": "", "{t}": "h"}'),
             (6, 10, "{t} is NA, a missing value; a text is needed", '{"sentence": "i", "{t}": "NA"}'),
             (7, 11, THREE, '["j", "k", "l"]'),
@@ -185,6 +185,9 @@ def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(
     assert table.columns == ("column 1", "Sentence", "Prime")  # R and pandas leave the first name empty
     assert needed_column(table, "--sentence", None, ["sentence"]) == "Sentence"
     assert find_column(table, "--cluster", None, ["cluster"]) is None
+    with pytest.raises(InputError, match="no column 'text' and no column 'target'; it has 'column 1', .*: give the right "
+                       "ones with --sentence COLUMN and --target COLUMN"):  # fmt: skip
+        needed_columns(table, ("--sentence", None, ["text"]), ("--p", None, ["prime"]), ("--target", None, ["target"]))
 
 
 FIELDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\"',;"), min_size=1, max_size=8)
@@ -234,7 +237,11 @@ CELLS = f"word\tnone\tlong\n tea \t \t{'x' * 10_001}"
 PACKED = ": cannot be read ("  # as gzip, which its name promises
 BAD_FILES = [
     (read_lines, "", ":1: the file is empty"),
-    (read_lines, b"ok\nna\xefve\n", ":2: byte 0xef is not UTF-8; save the file as UTF-8 text"),
+    (
+        read_lines,
+        b"ok\nna\xefve\n",
+        ":2: byte 0xef is not UTF-8, but probably 'ï' in cp1252, the encoding of Windows; save the file as UTF-8 text",
+    ),
     (read_lines, "ok\n\x00\n", ":2: the character U+0000 in '\\x00' is not printable; remove it"),
     (read_lines, "x" * (LONGEST_LINE + 1), ":1: this line has more than 1,000,000 bytes; give a "),
     (read_lines, "not packed", PACKED + "Not a gzipped file "),

@@ -9,7 +9,9 @@ import json
 
 import pytest
 import torch
-from negengine.engine.experiments.likelihood.likelihood import likelihood
+from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.likelihood import likelihood as module
+from negengine.engine.experiments.likelihood.likelihood import Likelihood, likelihood
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 PAIRS = [
@@ -136,3 +138,31 @@ def test_a_published_set_is_read_and_scored_as_its_authors_do(name, causal_folde
     assert run.columns.cluster == CLUSTERS.get(name)
     n = dict(run.summary.filter(metric="ties").select("split", "n").iter_rows())
     assert n["all"] == len(PAIRS) * len(FILES[name])
+
+
+def test_published_accuracies_stand_beside_those_of_the_same_pairs(causal_model, tmp_path, monkeypatch):
+    """In the layout of BLiMP's models_summary.jsonl; nothing stands beside a part of what it is about."""
+    (tmp_path / "blimp").mkdir()
+    write(tmp_path / "blimp", "blimp")
+    sets = [("npi", "npi_licensing", 0.7, 0.8), ("far", "subject_verb_agreement", 0.6, 0.9)]
+    sets += [("near", "subject_verb_agreement", 0.5, 0.7), ("overall", "npi_licensing", 0.71, 0.81)]
+    sets += [("overall", "subject_verb_agreement", 0.55, 0.8), ("overall", "overall", 0.6, 0.83)]
+    keys = ("UID", "linguistics_term", "lstm", "gpt2")
+    file = tmp_path / "published"
+    file.write_text("".join(json.dumps(dict(zip(keys, own, strict=True))) + "\n" for own in sets), "utf-8")
+    run = likelihood(causal_model, tmp_path / "blimp", published=file, output=tmp_path / "run", progress=False)
+    [table] = run.tables()
+    assert [column.heading for column in table.columns][-3:] == ["chance", "lstm", "gpt2"]
+    assert set(table.frame["chance"]) == {0.5}
+    shown = {row["split"]: (row["published lstm"], row["published gpt2"]) for row in table.frame.to_dicts()}
+    wanted = {"UID: npi": (0.7, 0.8), "linguistics_term: npi_licensing": (0.71, 0.81), "UID: far": (0.6, 0.9)}
+    assert {split: own for split, own in shown.items() if own != (None, None)} == wanted
+    own = {"output": tmp_path / "run", "progress": False}
+    with pytest.raises(InputError, match="published: it says nothing of the groups of blimp; give one that does"):
+        likelihood(causal_model, tmp_path / "blimp", published=file, group="field", **own)
+    # Those that come with a data set, if its name stands for it; a folder of its name is read, and a note says so.
+    monkeypatch.setattr(module, "published_accuracies", lambda data, _: file if data == "blimp" else None)
+    monkeypatch.chdir(tmp_path)
+    asked = Likelihood(data="blimp").stage(causal_model.exported).experiment
+    assert asked.figures["gpt2"]["UID: npi"] == 0.8
+    assert any(note.startswith("blimp: the file or folder of this name here is read") for note in asked.told.notes)

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 from itertools import product
-from pathlib import Path
 from zipfile import ZipFile
 
 import negengine as ng
@@ -337,19 +336,30 @@ def test_pairs_without_a_name_are_no_pairs(model, tmp_path):
             run_on(model, rows(("1", 1), ("1 ", 0), (missing, 1), (missing, 0)), tmp_path / "run", **IN_ROWS)
 
 
-def test_blimp_is_read_as_its_authors_read_it(causal_model, shared, tmp_path):
-    """The first pairs of all 67 published files: six sets of keys, one field in two spellings, sums compared."""
-    folder, n = tmp_path / "blimp", 0
-    folder.mkdir()
-    with ZipFile(shared / "data" / "datasets" / "blimp" / "BLiMP.zip") as packed:
+@pytest.mark.parametrize("pairs", [2, pytest.param(5, marks=pytest.mark.everything)])
+def test_blimp_is_read_as_its_authors_read_it(causal_model, model, shared, tmp_path, pairs):
+    """Some pairs of all 67 published files in an archive: six sets of keys, one field in two spellings, sums compared.
+
+    5 of each are asked of the bundled model, too.
+    """
+    place, n = shared / "data" / "datasets" / "blimp", 0
+    with ZipFile(place / "BLiMP.zip") as packed, ZipFile(tmp_path / "blimp.zip", "w") as some:
         for name in packed.namelist():
-            if name.endswith(".jsonl") and "__MACOSX" not in name:
-                lines, n = packed.read(name).decode().splitlines()[:2], n + 1
-                (folder / Path(name).name).write_text("\n".join(lines) + "\n", "utf-8")
+            lines = b"\n".join(packed.read(name).splitlines()[:pairs])
+            some.writestr(name, lines)
+            n += name.endswith(".jsonl") and "__MACOSX" not in name
     assert n == 67
-    run = run_on(causal_model, folder, tmp_path / "run")
-    fields = run.summary.filter(pl.col("split").str.starts_with("field: "))["split"].unique().to_list()
+    asked = causal_model if pairs == 2 else model
+    run = run_on(asked, tmp_path / "blimp.zip", tmp_path / "run", published=place / "models_summary.jsonl")
+    [table] = run.tables()
+    rows = {row["split"]: row for row in table.frame.to_dicts()}
+    fields = [name for name in rows if name.startswith("field: ")]
     assert sorted(fields) == [f"field: {name}" for name in ("morphology", "semantics", "syntax", "syntax_semantics")]
+    assert {"all", *fields, "linguistics_term: npi_licensing", "UID: npi_present_1"} < set(rows)
+    assert len(rows) == 1 + 4 + 12 + 67
+    said = {split: row["published gpt2"] for split, row in rows.items()}
+    assert [name for name, value in said.items() if value is None] == fields  # the authors publish none
+    assert (said["all"], said["UID: npi_present_1"]) == (0.830238806, 0.648)
     good, bad = (run.items.filter(role=side)["log_likelihood"].to_numpy() for side in ("good", "bad"))
-    assert len(good) == 2 * 67
+    assert len(good) == pairs * 67
     assert run.items.filter(role="good")["accuracy"].to_list() == (good - bad > 1e-4).tolist()
