@@ -201,7 +201,7 @@ class Choice(TableRequested):
         item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
         obvious = ["candidate"] if item else ["candidates", "choices", "options"]
         right = find_column(table, "--right", self.right, ["right", "correct"] if item and self.answer is None else [])
-        lacking = [] if named else [("--candidates", None, obvious)]
+        lacking: list[Any] = [] if named else [("--candidates", None, obvious)]
         lacking += [] if right else [("--answer", self.answer, ["answer", "label", "answerkey"])]
         found = needed_columns(table, *lacking)
         named = named or tuple(found[:1])
