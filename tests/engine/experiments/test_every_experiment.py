@@ -341,6 +341,6 @@ def test_a_folder_holds_one_experiment_and_another_one_changes_nothing_in_it(mad
         folder = made(name).folder
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         holds = "acts" if name == "gh22" else name
-        with pytest.raises(InputError, match=rf"holds a run of {holds}, .* one experiment; choose another"):
+        with pytest.raises(InputError, match=rf"holds a run of {holds}, .* one experiment; use --replace, which keeps"):
             call(other, folder)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

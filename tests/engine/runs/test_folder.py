@@ -319,7 +319,7 @@ OTHER_COLUMNS = [  # of a version that began a run, and of the one that goes on
 @pytest.mark.parametrize(("own", "now", "told"), OTHER_COLUMNS)
 def test_a_run_of_a_version_with_other_columns_is_refused_before_it_works(place, own, now, told):
     work(place, identity={**IDENTITY, COLUMNS: own})
-    with pytest.raises(InputError, match=f"select was made with {told}: choose another --output"):
+    with pytest.raises(InputError, match=f"select was made with {told}: use --replace, which keeps the old"):
         work(place, identity={**IDENTITY, COLUMNS: now})
 
 
