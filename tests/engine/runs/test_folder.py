@@ -344,7 +344,7 @@ def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(pl
         before = everything(place)
         with pytest.raises(InputError) as caught:
             work(place, **then)
-        told = f"{place}: {first.get('stage', 'select')} was made with {message}: {ANOTHER_FOLDER}"
+        told = f"{place}: {first.get('stage', 'select')} was made with {message}: {ANOTHER_FOLDER.format('run')}"
         assert (str(caught.value), everything(place)) == (told, before)
 
 
