@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import PretrainedConfig
 
 from ..engine.basics.errors import InputError
+from ..engine.basics.printable import counted
 from ..engine.inference.exported import models_folder
 from ..engine.library.model import Finding, Verdict
 from . import needs
@@ -27,6 +28,7 @@ from .inventory import SAFE, take, tensors_of, tensors_on_hub, weight_files, wei
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
+from .trial import try_to_trace
 
 
 def check(
@@ -54,6 +56,8 @@ def check(
             files.append(looked.at("needs"))
         if all(finding.possible for finding in shape):  # else there is no model whose weights could be named
             shape.append(looked.at("head"))
+        if all(finding.possible for finding in (*shape, *files)) and (traced := looked.at("graph")).said:
+            shape.append(traced)
     warned = [Finding("warning", line) for line in told if not line.startswith("asking ")]
     return Verdict(source.name, looked.task.head.task, (*shape, *files, *warned))
 
@@ -85,8 +89,8 @@ class _Looks:
     def input(self) -> str:
         check_sizes(self.source.name, self.config)
         first = first_position(self.config)
-        counted = f", as positions count from {first}" if first else ""
-        return f"at most {longest_of(self.config, is_causal=self.task.head.is_decoder):,} tokens{counted}"
+        shifted = f", as positions count from {first}" if first else ""
+        return f"at most {longest_of(self.config, is_causal=self.task.head.is_decoder):,} tokens{shifted}"
 
     def head(self) -> str:
         """What is known of its weights: their names in the files, or the class that saved them."""
@@ -101,6 +105,10 @@ class _Looks:
         saved = [name for name in self.config.architectures or [] if name != wanted]
         doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""
         return f"{wanted} (the weights are not here to look at{doubt})"
+
+    def graph(self) -> str:
+        layers = try_to_trace(self.source, self.task.head, self.config)
+        return f"{counted(layers, 'layer')} of it can be traced" if layers else ""
 
     def tokenizer(self) -> str:
         head = self.task.head

@@ -1,6 +1,7 @@
 """Everything in an export that is special to a family of models (`model_type` in transformers).
 
-To add a family, add its line here, and a row to its test; one that is not listed is exported with the defaults.
+To add a family, add its line here, and a row to its test; one that is not listed is exported with the defaults, and
+`--check` tries it.
 """
 
 import re
@@ -61,7 +62,13 @@ _SPARSE = Refusal(
     lambda config: any(config.activation_sparsity_pattern or ()),
 )
 
+_PLAIN = (  # tested with the defaults
+    *("bloom", "convbert", "deberta", "deberta-v2", "gemma3_text", "gpt_bigcode", "gpt_neox", "layoutlm", "llama"),
+    *("mistral", "mobilebert", "qwen2", "roformer", "squeezebert"),
+)
+
 FAMILIES = {
+    **dict.fromkeys(_PLAIN, Family()),
     "albert": Family(standard_attention=True),
     "bert": Family(standard_attention=True),
     "big_bird": Family(

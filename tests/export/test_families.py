@@ -123,6 +123,7 @@ def test_a_deberta_with_the_head_of_its_authors_is_exported_with_that_head(check
 @pytest.mark.parametrize("family", few(causal_checkpoints.FAMILIES, "gpt2", "llama"))
 def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, causal, causal_checkpoint):
     exported, known = causal(family), causal_checkpoints.FAMILIES[family]
+    assert check(str(causal_checkpoint(family))).possible
     reference, tokenizer = opened(hf.AutoModelForCausalLM, causal_checkpoint(family))
     engine, sentences = CausalLM(exported), texts(exported.tokenizer.mask_token)
     for text, ids in zip(sentences, exported.tokenizer.encode(sentences), strict=True):

@@ -9,6 +9,7 @@ from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.export.build import build
+from negengine.export.check import check
 from tiny_checkpoints import random_model, save, word_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
 
@@ -66,6 +67,7 @@ def test_a_family_decides_as_pytorch(family, tmp_path):
     is_causal = family in CAUSAL
     loader = AutoModelForCausalLM if is_causal else AutoModelForMaskedLM
     source = checkpoint(tmp_path, family, (MASKED | CAUSAL)[family], loader)
+    assert check(str(source)).possible
     exported = load_exported(build(str(source), tmp_path / "out"))
     assert exported.info["exporter"] == "PyTorch"
     kinds = (MASKED | CAUSAL)[family].get("layer_types", ())
@@ -102,5 +104,7 @@ REFUSED = {
 def test_a_family_is_refused_with_the_reason(family, tmp_path):
     sizes, said = REFUSED[family]
     source = checkpoint(tmp_path, family, sizes, AutoModelForCausalLM)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=said) as caught:
         build(str(source), tmp_path / "out")
+    (against,) = [finding for finding in check(str(source)).findings if not finding.possible]
+    assert str(caught.value).endswith(against.said)
