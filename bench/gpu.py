@@ -1,100 +1,227 @@
 """`make gpu`: what a GPU does, by CUDA or WebGPU, measured in one command, as one JSON file.
 
-Each step of `gpu_steps.py` runs in a process of its own with a limit of time, so a step that fails, crashes or hangs
-does not stop the others. With `--rehearse` all steps run on the CPU with little work.
+Each step runs in a process of its own with a limit of time, so a step that fails, crashes or hangs does not stop the
+others. Then `run.bench` measures the main job. With `rehearse` all runs on the CPU with little work.
 """
 
-import importlib
 import json
 import os
-import pickle
-import signal
-import subprocess
+import re
 import sys
 import time
-import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import onnxruntime as ort
 import polars as pl
 
 from ..engine.basics.atomic import json_bytes, write_bytes
-from ..engine.basics.errors import InputError, shortened
+from ..engine.basics.choices import Precision
+from ..engine.basics.errors import InputError
+from ..engine.basics.limits import cpu_threads
+from ..engine.inference.batches import INPUTS, OUTPUTS, sentences_in
 from ..engine.inference.device import choose_device
 from ..engine.inference.devices.cpu import CPU
-from ..engine.inference.devices.webgpu import WebGpu
-from ..engine.inference.session import Device
+from ..engine.inference.devices.cuda import Cuda
+from ..engine.inference.model import Decider, Decisions, MaskedLM
+from ..engine.inference.precision import open_models
+from ..engine.inference.session import Device, placed
+from ..engine.text.token_ids import EncodedSentences
 from ..engine.views import Column, Table
-from .rounds import Effort, Say
-from .shapes import cache_folder
+from .gpu_model import CLASSES, GPUS, Gpu, GraphKernels, by_class
+from .machine import describe
+from .main_job import calibrated, candidates, main_job
+from .rounds import Say, in_a_process
+from .run import OfMainJob, bench
+from .shapes import Measured, cache_folder, prepare
+from .system import Answers, Choice, Items, Place, System, Unavailable
 
 MODELS = ("mini", "bert-base-shape")
 DONE, NOT_HERE, FAILED = "done", "not here", "failed"
-_LOG_LINES = 20
 Found = dict[str, Any]  # JSON values, whose keys say what they are and in which unit
+COMPARED, FEW = 2_048, 8  # sentences of a measurement; where a processor does the work of a GPU
 
 
-class NotHere(Exception):  # noqa: N818 - it is not an error
-    """A step has nothing to measure here; the message says why."""
-
-
-@dataclass(frozen=True)
-class Amount:
-    """How much is measured."""
-
-    compared: int = 2_048  # sentences whose decisions are compared with those of the CPU
-    candidates: int = 1_000_000  # candidates of the selection at most
-    seconds: float = 45.0  # that the selection of one model is to take
-    baselines: Effort = Effort(rounds=2, seconds=4, tried=4_096, fewest=2_000, most=500_000)  # noqa: RUF009 - frozen
-
-
-# So little that all steps end in a few minutes on two cores, and parity on a software device.
-REHEARSAL = Amount(8, 100, 1.0, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a step is given."""
-
-    device: Device
-    models: tuple[str, ...]  # as `negengine bench` takes them; after the step `export`, those that it exported
-    cache: Path  # a folder for checkpoints, exports, and files that baselines make
-    amount: Amount = Amount()
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step."""
+@dataclass
+class Step(System[Items[str]]):
+    """What is found of each model."""
 
     name: str  # what it is called in the JSON file
-    function: str  # `module:function`, from `Setting` to JSON values
-    about: str  # what it shows, in a line
+    said: str  # what it shows, in a line
     minutes: float  # when it is stopped
-    needs_models: bool = True  # whether it needs exported models
+    of: Callable[[Measured, Device, int], Found]  # the model, the device and the number of sentences → JSON values
+    timed: bool = False  # whether it says nothing of a device in software
+
+    def missing(self, place: Place) -> str | None:
+        return (
+            f"{place.device} is software: its speed says nothing" if self.timed and place.device.is_software else None
+        )
+
+    def open(self, place: Place) -> None:
+        self._place = place
+
+    def run(self, work: Items[str], choice: Choice) -> Answers:
+        device, models = self._place.device, (prepare(name, self._place.cache) for name in work.items)
+        found: Any = {model.name: self.of(model, device, choice["sentences"]) for model in models}
+        return found  # type: ignore[no-any-return]
 
 
-EXPORT = "export"
-_HERE = "negengine.bench.gpu_steps"
+def _prepared(model: Measured, _device: Device, _sentences: int) -> Found:
+    return {"is_random": model.is_random}
+
+
+def _graphs(model: Measured, device: Device) -> dict[str, Path]:
+    """What the device computes, by its name in the column `precision`: the fp32 graph, and the low-precision one."""
+    graphs = (model.exported.graph, device.low_precision(model.exported))
+    return {device.precision(graph): graph for graph in graphs if graph is not None}
+
+
+def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
+    """In their order."""
+    found = Decisions.empty(len(encoded.expected))
+    for bucket in encoded.buckets:
+        found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
+    return found
+
+
+_SAYS_KERNEL = "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO"
+_KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
+
+
+def placement(model: Measured, device: Device, _sentences: int) -> Found:
+    """Graph → operators by provider, and what ONNX Runtime says of its kernels for attention on CUDA."""
+    found: Found = {}
+    few = candidates(main_job(model.exported), 8).encoded
+    for graph in _graphs(model, device).values():
+        session = device.session(graph)
+        with _kernels() as said:
+            if device.kind == Cuda.kind:  # others say nothing
+                decide_all(MaskedLM(model.exported, device, graph=graph, batch_tokens=512), few)
+        by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
+        found[graph.name] = {"operators": by_provider, "attention": dict(said)}
+    return found
+
+
+@contextmanager
+def _kernels() -> Iterator[Counter[str]]:
+    """What the libraries print of their kernels while the block runs, and how often; it is there after the block."""
+    said: Counter[str] = Counter()
+    os.environ[_SAYS_KERNEL] = "1"
+    with TemporaryDirectory() as folder:
+        path, before = Path(folder) / "printed", [os.dup(1), os.dup(2)]
+        sys.stdout.flush()
+        with path.open("wb") as stream:
+            for number in (1, 2):
+                os.dup2(stream.fileno(), number)
+        try:
+            yield said
+        finally:
+            for number, kept in zip((1, 2), before, strict=True):
+                os.dup2(kept, number)
+                os.close(kept)
+            del os.environ[_SAYS_KERNEL]
+            said.update(line.decode(errors="replace") for line in _KERNEL.findall(path.read_bytes()))
+
+
+_RUNS = 10  # of a batch, in the fastest of which each kernel is looked at; the first ones take longer
+
+
+def kernels(model: Measured, device: Device, sentences: int) -> Found:
+    """Milliseconds of a full batch by kind of kernel, as measured, and as `gpu_model` has them for a GPU it knows."""
+    os.environ["CUDA_LAUNCH_BLOCKING"] = "1"  # a launch then takes as long as its kernel; before CUDA starts here
+    graph = model.exported.graph if device.uses_cores else device.low_precision(model.exported)
+    if graph is None:
+        raise Unavailable(f"{model.name} has no low-precision graph for {device.kind}")
+    length = round(candidates(main_job(model.exported), 100).length)
+    n = sentences if device.uses_cores else sentences_in(device.batch_tokens, length)
+    own, options, measured = GraphKernels(graph, OUTPUTS), ort.SessionOptions(), dict.fromkeys(CLASSES, 0.0)
+    options.enable_profiling = True
+    with TemporaryDirectory() as folder:
+        options.profile_file_prefix = str(Path(folder) / "profile")
+        session = device.session(graph, options)
+        few = np.ones(n, np.int32)
+        for _ in range(_RUNS):
+            session.run([*OUTPUTS], {"input_ids": np.full((n, length), 7, np.int32), INPUTS[1]: few, INPUTS[2]: few})
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    fastest: dict[str, tuple[float, str]] = {}
+    for event in (event for event in events if event["name"].endswith("_kernel_time")):
+        name = event["name"].removesuffix("_kernel_time")
+        found = event["dur"] / 1e3, own.kind_of(event["args"]["op_name"], name)
+        fastest[name] = min(found, fastest.get(name, found))
+    for milliseconds, kind in fastest.values():
+        measured[kind] += milliseconds
+    gpu = _known_gpu(str(device.hardware().get("hardware", "")))
+    simulated = by_class(own.of(n, length), gpu, own.kind) if gpu else {}
+    return {
+        "graph": graph.name,
+        "sentences": n,
+        "tokens": length,
+        "measured, ms": measured,
+        "simulated, ms": {kind: 1e3 * took for kind, took in simulated.items()},
+    }
+
+
+def _known_gpu(hardware: str) -> Gpu | None:
+    """The GPU of `GPUS` that a device's name tells, if it is one of them."""
+    words = hardware.lower().replace(" ", "")
+    return next((gpu for name, gpu in GPUS.items() if name in words), None)
+
+
+_NEAR_TIE = 1e-3  # logits: closer than this, two libraries may order two tokens differently
+
+
+def parity(model: Measured, device: Device, sentences: int) -> Found:
+    """Precision → how far decisions and log-probabilities are from those of fp32 on the CPU."""
+    drawn = candidates(main_job(model.exported), sentences)
+    encoded = drawn.encoded
+    reference = decide_all(MaskedLM(model.exported, CPU), encoded)
+    found = {}
+    for name, graph in _graphs(model, device).items():
+        found[name] = _compared(decide_all(MaskedLM(model.exported, device, graph=graph), encoded), reference, encoded)
+    # Of random weights, almost all calls are close.
+    models = None if model.is_random else open_models(model.exported, device, Precision.AUTO)
+    if models is not None and (mixed := calibrated(models, drawn)) is not None:
+        known = {"close calls": mixed.calibration.close, "bound, logits": mixed.calibration.bound}
+        found["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | known
+    return found
+
+
+def _compared(found: Decisions, reference: Decisions, encoded: EncodedSentences) -> Found:
+    expected = encoded.expected
+    wrong = found.repeated(expected) != reference.repeated(expected)
+    near = np.abs(reference.margin(expected)) < _NEAR_TIE
+    off = np.abs(found.expected_logprob - reference.expected_logprob)
+    return {
+        "sentences": len(expected),
+        "same top-1": float(np.mean(found.top1 == reference.top1)),
+        "wrong decisions": int(wrong.sum()),
+        "of them near-ties": int((wrong & near).sum()),
+        "largest difference of a log-probability": float(off.max()),
+        "same rank": float(np.mean(found.expected_rank == reference.expected_rank)),
+    }
+
+
 STEPS = (
-    Step("environment", f"{_HERE}:environment", "device, driver, versions", 1, needs_models=False),
-    Step(EXPORT, f"{_HERE}:export", "the models, exported", 5, needs_models=False),
-    Step("placement", f"{_HERE}:placement", "where each operator runs, and which kernel attention takes", 2),
-    Step("kernels", f"{_HERE}:kernels", "time by kind of kernel, measured and simulated", 2),
-    Step("parity", f"{_HERE}:parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3),
-    Step("selection", f"{_HERE}:selection", "candidates selected, beside the ceiling of the products", 4),
-    Step("baselines", f"{_HERE}:baselines", "PyTorch, torch.compile, Optimum, on CUDA", 6),
+    Step("export", "the models, exported", 5, _prepared),
+    Step("placement", "where each operator runs, and which kernel attention takes", 2, placement),
+    Step("kernels", "time by kind of kernel, measured and simulated", 2, kernels, timed=True),
+    Step("parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3, parity),
 )
+LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, calibrated=100, lazy_pairs=1, limit=60)
 
 
 def measure(
     models: Sequence[str], output: Path, say: Say, *, device: str = "auto", rehearse: bool = False,
-    minutes: float | None = None, steps: Sequence[Step] = STEPS, cache: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Run all steps and give what the file holds; they take 10 minutes at most, 16 where there are baselines.
+    steps: Sequence[Step] = STEPS, cache: Path | None = None, whole: bool = True,
+) -> Found:  # fmt: skip
+    """Run all steps, and with `whole` the main job, and give what the file holds, whenever more is known.
 
     Raises InputError if the device does not exist, or is the CPU and this is not a rehearsal, or the file cannot be
     written.
@@ -106,71 +233,49 @@ def measure(
     if chosen.is_software:
         say(f"{chosen} is software: its results are compared, and nothing is timed")
     models = models or (MODELS[:1] if chosen.is_software else MODELS)
-    amount = REHEARSAL if rehearse or chosen.is_software else Amount()
-    setting = Setting(chosen, tuple(models), cache or cache_folder(), amount)
-    if minutes is None:
-        minutes = 10 if chosen.kind == WebGpu.kind else 16
-    began = time.monotonic()
-    document: dict[str, Any] = {
-        "negengine gpu": 1,
+    little, folder = rehearse or chosen.is_software, cache or cache_folder()
+    place = Place("", Path(), chosen, cpu_threads(), folder)
+    document: Found = {
+        "negengine gpu": 2,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["negengine", *sys.argv[1:]]),
-        "device": str(setting.device),
-        "software": chosen.is_software,
+        "environment": {**describe(chosen), **chosen.hardware(), "software": chosen.is_software},
         "rehearsal": rehearse,
-        "models": list(models),
         "steps": {},
     }
-    write_bytes(output, json_bytes(document))
-    for step in steps:
-        say(f"{step.name}: {step.about}")
-        started = time.monotonic()
-        limit = min(60 * step.minutes, began + 60 * minutes - started)
-        if limit <= 0:
-            found: Found = {"status": FAILED, "why": "the time was over before it began"}
-        elif step.needs_models and not setting.models:
-            found = {"status": FAILED, "why": "no model was exported"}
-        else:
-            found = _in_process(step, setting, limit)
-        found["seconds"] = round(time.monotonic() - started, 2)
-        document["steps"][step.name] = found
-        document["minutes"] = round((time.monotonic() - began) / 60, 2)
+
+    def keep(more: Found) -> None:
+        document.update(more)
         write_bytes(output, json_bytes(document))
+
+    keep({})
+    for step in steps:
+        say(f"{step.name}: {step.said}")
+        began = time.monotonic()
+        found = _in_process(step, place, models, FEW if little else COMPARED)
+        found["seconds"] = round(time.monotonic() - began, 2)
+        keep({"steps": document["steps"] | {step.name: found}})
         reason = f": {found['why']}" if "why" in found else ""
         say(f"{step.name}: {found['status']} after {found['seconds']:.0f} s{reason}")
-        if step.name == EXPORT:
-            exported = found["found"]["models"] if found["status"] == DONE else ()
-            setting = replace(setting, models=tuple(model["name"] for model in exported))
+    if whole and not chosen.is_software:
+        effort = LITTLE if rehearse else OfMainJob().quick()
+        given = {"effort": effort, "cache": folder, "say": say, "keep": lambda own: keep({"bench": own})}
+        keep({"bench": bench(models, device=str(chosen), **given)})  # type: ignore[arg-type]
     return document
 
 
-def _in_process(step: Step, setting: Setting, limit: float) -> Found:
-    with TemporaryDirectory() as temporary:
-        given, result, log = (Path(temporary) / name for name in ("setting", "result.json", "log.txt"))
-        given.write_bytes(pickle.dumps(setting))
-        words = [sys.executable, "-m", "negengine.bench.gpu", str(given), step.function, str(result)]
-        with log.open("wb") as stream:
-            process = subprocess.Popen(words, stdout=stream, stderr=stream, start_new_session=True)
-            try:
-                status = process.wait(limit)
-            except BaseException as stopped:
-                if hasattr(os, "killpg"):  # and all that it has started
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-                process.wait()
-                if not isinstance(stopped, subprocess.TimeoutExpired):
-                    raise
-                return {"status": FAILED, "why": f"stopped after {limit:.0f} s", "log": _tail(log)}
-        if not result.exists():
-            return {"status": FAILED, "why": f"its process ended with status {status}", "log": _tail(log)}
-        found: Found = json.loads(result.read_bytes())
-        return found if found["status"] in {DONE, NOT_HERE} else {**found, "log": _tail(log)}
-
-
-def _tail(log: Path) -> list[str]:
-    lines = log.read_text("utf-8", errors="replace").splitlines()
-    return [shortened(line) for line in lines[-_LOG_LINES:]]
+def _in_process(step: Step, place: Place, models: Sequence[str], sentences: int) -> Found:
+    if why := step.missing(place):
+        return {"status": NOT_HERE, "why": why}
+    with TemporaryDirectory() as folder:
+        try:
+            with in_a_process(step, place, Path(folder) / "log.txt") as child:
+                child.until = time.monotonic() + 60 * step.minutes
+                child.ask("open")
+                child.ask("take", Items(tuple(models)))
+                return {"status": DONE, "found": child.ask("run", {"sentences": sentences}).answers}
+        except Unavailable as error:
+            return {"status": FAILED, "why": str(error)}
 
 
 def table(document: Mapping[str, Any]) -> Table:
@@ -185,30 +290,10 @@ def table(document: Mapping[str, Any]) -> Table:
         Column("seconds", "seconds", decimals=1, wrap=False),
         Column("why", "why"),
     ]
-    what = "Rehearsal" if document["rehearsal"] else "Comparisons" if document["software"] else "Measurements"
-    return Table(f"{what} on {document['device']}", pl.DataFrame(rows), columns)
+    what = "Rehearsal" if document["rehearsal"] else "Measurements"
+    return Table(f"{what} on {document['environment']['device']}", pl.DataFrame(rows), columns)
 
 
 def failed(document: Mapping[str, Any]) -> list[str]:
     """The steps that failed."""
     return [name for name, found in document["steps"].items() if found["status"] == FAILED]
-
-
-def run_step(setting: str, function: str, result: str) -> None:
-    """In the process of a step: run it, and write its status and what it found."""
-    given = pickle.loads(Path(setting).read_bytes())  # noqa: S301 - from the parent
-    module, _, name = function.partition(":")
-    found: Found
-    try:
-        found = {"status": DONE, "found": getattr(importlib.import_module(module), name)(given)}
-    except NotHere as reason:
-        found = {"status": NOT_HERE, "why": str(reason)}
-    except Exception as error:  # noqa: BLE001 - whatever a step raises is a line of the result
-        traceback.print_exc()
-        found = {"status": FAILED, "why": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
-    Path(result).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
-
-
-if __name__ == "__main__":
-    # The steps import this module by its name, so its own classes must be those of that name.
-    importlib.import_module("negengine.bench.gpu").run_step(*sys.argv[1:])

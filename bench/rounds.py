@@ -31,7 +31,7 @@ _ENDING = 10  # seconds that a process gets to end
 _BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
 _COPIES = 2  # of the weights: as they are read, and as a library packs them
 _OPENING = 0.6  # share of the limit in which all systems are opened
-_NOT_YET, _TOO_LONG = "interrupted before it was measured", "no time is left for it with --quick"
+_NOT_YET, _TOO_LONG = "interrupted before it was measured", "no time is left for it"
 
 _now = time.monotonic
 

@@ -19,7 +19,6 @@ from .exported import ExportedModel, graph_precision
 # the CPU altogether forbids most of these as well.
 _SHAPE_ARITHMETIC = {"Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where", "Cast", "Range"}
 _SHAPE_ARITHMETIC |= {"Shape", "ConstantOfShape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape"}
-State = tuple[float, float, float]  # utilisation of a device in percent, GB in use, watts
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,6 @@ class Device(ABC):
     @abstractmethod
     def hardware(self) -> dict[str, Any]:
         """What it is, for the run's record: `hardware` is its name; what is not known is missing."""
-
-    def state(self) -> State | None:
-        """What it does at this moment; None if it does not tell."""
-        return None
 
     def joules(self) -> float | None:
         """Energy since some moment before the run; None if the device does not count it."""

@@ -1,11 +1,9 @@
-"""What is measured without other programs: exports, intervals, the least work; and two recordings."""
+"""What is measured without other programs: exports, intervals, the least work."""
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from negengine.bench import export, run
 from negengine.bench.ceiling import least_flops
-from negengine.bench.equality import app
 from simulated_intervals import coverage, markdown
 
 
@@ -46,19 +44,3 @@ def test_the_least_work_is_that_of_a_calculation_by_hand_and_of_the_exported_gra
     assert least_flops(3, 1, 2, 5, 7, embedding=1) == one + 2 * (6 + 2 + 7 - 4 - 14)
     flops = mini.info["flops"]
     assert flops["hoisted"] == pytest.approx(run.least(mini, flops["length"]), rel=1e-3)
-
-
-def test_two_recordings_are_equal_or_what_differs_is_named(tmp_path):
-    rates = "runs/a/rates.parquet.tsv"
-    for recording, drop in (("before", 84.25), ("same", 84.25), ("after", 84.5)):
-        path = tmp_path / recording / rates
-        path.parent.mkdir(parents=True)
-        path.write_text(f'pattern:String\tdrop:Float64\n"CpTp"\t0.0\n"CpTn"\t{drop}\n', "utf-8")
-    same, after = (
-        CliRunner().invoke(app, ["compare", *(str(tmp_path / one) for one in ("before", other))])
-        for other in ("same", "after")
-    )
-    assert (same.exit_code, same.output) == (0, f"{rates}: equal\n1 files, 1 equal, 0 different\n")
-    said = [f"{rates}: different", "1 of 2 numbers differ, by at most 0.25", "1 files, 0 equal, 1 different"]
-    assert after.exit_code == 1
-    assert set(said) <= {line.strip() for line in after.output.splitlines()}

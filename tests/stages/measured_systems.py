@@ -1,8 +1,7 @@
-"""For the tests of benchmarks, in processes of their own: systems without a model, and steps of `bench gpu`."""
+"""For the tests of benchmarks, in processes of their own: systems without a model."""
 
 import os
 import pickle
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,26 +71,3 @@ def here(system, place, log):
             raise Unavailable(str(error)) from error
 
     yield SimpleNamespace(ask=ask)
-
-
-def well(setting):
-    return {"device": str(setting.device), "models": list(setting.models)}
-
-
-def export(setting):
-    return {"models": [{"name": setting.models[0]}], "failed": {}}
-
-
-def not_here(_):
-    from negengine.bench.gpu import NotHere  # imports PyTorch, which systems do without
-
-    raise NotHere("no such device")
-
-
-def raises(_):
-    print("a line of a library")  # noqa: T201 - as libraries do
-    raise ValueError("a first line\nand a second one")
-
-
-def hangs(_):
-    threading.Event().wait()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import onnxruntime as ort
 
@@ -20,7 +20,7 @@ from ...basics.versions import requirement
 from ..batches import Runner
 from ..exported import FP16, REFERENCE, graph_precision
 from ..gpu import Filled
-from ..session import Device, State, open_session, refuse_cpu_nodes
+from ..session import Device, open_session, refuse_cpu_nodes
 
 STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
@@ -113,13 +113,6 @@ class Cuda(Device):
     def joules(self) -> float | None:
         millijoules = self._asked(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
         return None if millijoules is None else float(millijoules) / 1e3
-
-    def state(self) -> State | None:
-        def ask(nvml: Any, handle: Any) -> State:
-            used, milliwatts = nvml.nvmlDeviceGetMemoryInfo(handle).used, nvml.nvmlDeviceGetPowerUsage(handle)
-            return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu), used / 1e9, milliwatts / 1e3
-
-        return cast("State | None", self._asked(ask))
 
     def _asked(self, ask: Callable[[Any, Any], Any]) -> Any:
         # CUDA and NVML number devices differently: what they share is the address on the PCI bus.
