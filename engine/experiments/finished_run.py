@@ -1,6 +1,6 @@
-"""A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
+"""A finished run with items.parquet and summary.parquet: what its results and sentences have in common."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -10,13 +10,12 @@ import polars as pl
 from ..basics.numerals import fixed
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
-from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
-from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, by_split
+from ..requests.items import ITEMS_FILE, SUMMARY_FILE, by_split
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.stage import Stage
-from .published import CELL, Paper, paper_of
+from .published import Paper, paper_of
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 
@@ -85,29 +84,3 @@ def run_probe(
     folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))
-
-
-def ranks_of_repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, names: Sequence[str]) -> Iterator[Recount]:
-    """What holds where a model may repeat a `word`; `repeated` is true of the rows in which it can have done so."""
-    rank, likely = pl.col("expected_rank"), pl.col("top1_logprob")
-    behind = pl.col("expected_logprob") - likely
-    # A word of rank 1 that is not the top-1 has the same logit as the top-1.
-    at_first = pl.when("repeated").then(repeated).otherwise((rank > 1) | (behind.abs() <= LOGARITHM))
-    what = f"the {word} is repeated where its rank is 1, and nowhere else"
-    yield holds(what, items, (rank >= 1) & at_first, names)
-    what = f"log-probabilities are at most 0, and the {word}'s at most that of the first choice"
-    yield holds(what, items, (likely <= LOGARITHM) & (behind <= LOGARITHM), names)
-
-
-def item_once(items: pl.DataFrame, names: Sequence[str] = ITEM) -> Recount:
-    """Each item is there once."""
-    return holds("each item is there once", items, ~pl.struct(names).is_duplicated(), names)
-
-
-def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
-    """The metrics of summary.parquet are the means of the items of their split; `splits` are lists or joined texts."""
-    each = by_split(items.with_columns(pl.col(*metrics).cast(pl.Float64))).rename({"splits": "split"})
-    counted = each.drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")
-    wanted = counted.drop_nulls("value").group_by(CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
-    found = summary.filter(pl.col("metric").is_in(metrics))
-    return same_figures("the figures of summary.parquet are the means of the items", found, wanted, CELL)

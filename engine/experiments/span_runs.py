@@ -1,6 +1,5 @@
 """What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,14 +9,12 @@ from ..basics.errors import InputError, choice
 from ..basics.printable import counted
 from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method, behind
-from ..library.recount import LOGARITHM, Recount, holds
 from ..library.sentences import COLUMNS, FAILED
 from ..requests.items import WHY
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from ..text.spelling import trimmed
 from .experiment import Option
-from .finished_run import means
-from .own_table import BY_NAME, READ, ROW, said_by_name
+from .own_table import BY_NAME, READ, said_by_name
 from .requested import RequestedRun
 
 METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
@@ -138,9 +135,3 @@ class SpanRun(RequestedRun):
         others = [pl.col(name) for name in names if name not in single]
         others += [pl.col(name).alias(f"table_{name}") for name in self.own_columns if name in told and name in names]
         return both.select("item", *(own.alias(name) for name, own in told.items()), *others)
-
-    def recounts(self) -> Iterator[Recount]:
-        key = ["dataset", "condition", "item", *(name for name in ("role", "candidate") if name in self.items.columns)]
-        yield holds("each request is there once", self.items, ~pl.struct(*key, ROW).is_duplicated(), key)
-        yield holds("log-likelihoods are at most 0", self.items, pl.col("logprob") <= LOGARITHM * pl.col("tokens"), key)
-        yield means(self.summary, self.items, list(self.metrics))

@@ -20,7 +20,6 @@ from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
 from .model import Model
-from .recount import Recount
 from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
 
@@ -217,10 +216,6 @@ class Run(Shown):
         """The columns of `sentence_rows` without the texts, truth values as 1 and 0, for models in R or Python."""
         rows = self.sentence_rows()
         return rows.drop(*TEXTS, strict=False).with_columns(pl.col(pl.Boolean).cast(pl.Int8))
-
-    def recounts(self) -> Iterable[Recount]:
-        """Statements about the run's files that a plain count confirms or refutes."""
-        return ()
 
     def again(self, draw: Draw) -> Iterable[Sample]:
         """Samples of what the model decided, for `verify`; InputError if they cannot be asked again."""

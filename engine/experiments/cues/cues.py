@@ -5,7 +5,7 @@ The detector and the list of words judge every sentence, so a share has no inter
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from ...basics.errors import InputError
 from ...basics.numerals import percent
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
-from ...library.recount import Recount, holds
 from ...library.run import Run
 from ...library.sentences import CORRECT
 from ...library.shown import Shown
@@ -31,7 +30,7 @@ from ...text.text_lines import stream_lines
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..experiment import Experiment, Option
-from ..finished_run import SummaryRun, item_once
+from ..finished_run import SummaryRun
 from ..published import published
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, split_sentences, split_words
@@ -242,13 +241,6 @@ class CuesRun(SummaryRun):
             logprob=pl.lit(None, pl.Float32),
             **{name: name for name in ("dataset", "line", "kinds")},
         )
-
-    def recounts(self) -> Iterator[Recount]:
-        items, counts = self.items, [pl.col(name).str.count_matches("|", literal=True) for name in ("cues", "kinds")]
-        yield item_once(items)
-        yield holds("each cue has a kind", items, counts[0] == counts[1])
-        listed = items.with_columns(pl.col("kinds").str.split("|")).explode("kinds")
-        yield holds("kinds are those of the list", listed, pl.col("kinds").is_in(_KINDS))
 
 
 @dataclass(frozen=True, eq=False)

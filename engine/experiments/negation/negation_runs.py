@@ -1,7 +1,7 @@
 """What `ng.select` and `ng.score` return: the results of the Self-Contained Negation Test."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from ...basics.paths import with_home
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
-from ...library.recount import Recount
 from ...library.run import Contrast, Run
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
@@ -26,13 +25,7 @@ from .negation_tables import contrast, published, rates_table, scored_apart, sel
 from .rates import ALL_SEVERAL, PAIR, RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE
 from .reading import reading, scores_methods, selection_methods, told
 from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection
-from .triplet_checks import (
-    recount_scores,
-    recount_selection,
-    recount_several,
-    triplets_again,
-    unselected_again,
-)
+from .triplet_checks import triplets_again, unselected_again
 from .triplet_sentences import scored_sentences, selected_sentences
 
 DATASET = "SCNT"
@@ -139,11 +132,6 @@ class SelectionRun(Run):
             draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer), self.patterns
         )
         yield unselected_again(draw, self.record, self.triplets, is_exact=is_exact)
-
-    def recounts(self) -> Iterator[Recount]:
-        yield from recount_selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
-        if self.several is not None:
-            yield from recount_several(self.several, self.summary, self.record.identity, self.record.metadata)
 
 
 def read_selected(folder: Path) -> SelectionRun:
@@ -324,13 +312,6 @@ class ScoresRun(Run):
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         yield from triplets_again(draw, self.sentence_rows(), self.selection.patterns)
-
-    def recounts(self) -> Iterator[Recount]:
-        patterns = [pattern.name for pattern in self.selection.patterns.all]
-        yield from recount_scores(self.items, self.selection.triplets, patterns)
-        if self.several is not None:
-            for found in recount_scores(self.several_items, self.several, patterns):
-                yield replace(found, what=f"{SEVERAL}: {found.what}")
 
 
 def _outcomes(items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts."""
+"""The results of a run against each other: files and digests, parts and tables, tables and items."""
 
 import json
 import re
@@ -16,9 +16,8 @@ from ...basics.errors import InputError
 from ...basics.frames import parquet_frame, scan_frame
 from ...basics.printable import counted, some
 from ...basics.reading import file_sha256, files_below, paths_in
-from ...experiments.registry import run_class, stages
+from ...experiments.registry import stages
 from ...inference.audit import DISAGREEMENTS
-from ...library.run import Run
 from ...runs.lock import LOCK_FILE
 from ...runs.masked_stages import MixedStage
 from ...runs.part import PartFiles
@@ -139,7 +138,6 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     yield of_parts
     if of_parts.outcome is not Outcome.OK:
         yield _tables_of_items(stored, stage)
-    yield from _recounts(stored, of_parts)
 
 
 def foreign_files(stored: list[StoredStage]) -> list[str]:
@@ -275,22 +273,6 @@ def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], 
         if said := difference(stored.folder / name, content):
             return check.damaged(f"{name}: {said}", stored.publish_again)
     return check
-
-
-def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
-    """The plain recounts of the stage's run. Where the parts say the same as the tables, the parts are wrong, too."""
-    found = run_class(stored.name)
-    if found is None:
-        return
-    repair = stored.publish_again if of_parts.is_damage else stored.decide_again
-    try:
-        run: Run = found.open(stored.folder)
-        for recount in run.recounts():
-            check = Check(stored.name, recount.what, recount.n, "rows")
-            yield check.damaged(recount.wrong, repair) if recount.wrong else check
-    except _UNLIKE as error:
-        detail = f"the tables cannot be counted again ({one_line(error)})"
-        yield Check(stored.name, "a plain recount of the tables").damaged(detail, repair)
 
 
 def difference(path: Path, wanted: Result) -> str:

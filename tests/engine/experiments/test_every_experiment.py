@@ -186,6 +186,32 @@ def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     assert name == "nli" or shared <= set(run.sentences().columns)
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_plain_count_of_the_items_gives_the_summary(name, made):
+    """Each request is there once, none is more likely than certain, and means are means of the items of a split."""
+    run = made(name)
+    items, told = run.items, set(run.items.columns)
+    keys = [*{"dataset", "condition", "item", "role", "candidate", "row", "line"} & told]
+    assert not items.select(keys).is_duplicated().any()
+    for likely in {"logprob", "expected_logprob", "top1_logprob"} & told:
+        assert items.select((pl.col(likely) <= 1e-4).all()).item()
+    if name == "cues":
+        assert items.select(pl.col("cues", "kinds").str.count_matches("|", literal=True)).is_duplicated().all()
+        return
+    metrics = list(run.metrics)
+    lists = items.schema["splits"] == pl.List
+    each = items.with_columns("splits" if lists else pl.col("splits").str.split("|")).explode("splits")
+    means = {
+        (*key, metric): own[metric].cast(pl.Float64).mean()
+        for key, own in each.group_by("dataset", "condition", "splits")
+        for metric in metrics
+    }
+    rows = run.summary.filter(pl.col("metric").is_in(metrics))
+    assert len(rows)
+    for *key, value in rows.select("dataset", "condition", "split", "metric", "value").iter_rows():
+        assert value == pytest.approx(means[tuple(key)], nan_ok=True), key
+
+
 AGAIN = {  # what is decided again by the reference model, and how many there are of it
     "lama": {"items": lambda run: len(run.sentences())},
     "diagnostics": {"items": lambda run: len(run.sentences())},
@@ -232,27 +258,21 @@ LIES = [  # a column and its false value, in the first row where the right one a
     ("probe", "top1", "house", ALWAYS, REFERENCE.format("items")),
     ("likelihood", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
     ("choice", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
-    (
-        "choice",
-        "accuracy",
-        lambda own: not own,
-        "accuracy",
-        "the figures of summary.parquet are the means of the items",
-    ),
+    ("choice", "accuracy", lambda own: not own, "accuracy", FROM_ITEMS),
     ("cues", "kinds", "affix", pl.col("kinds") == "particle", FROM_ITEMS),
 ]
 
 
 @pytest.mark.parametrize(("name", "column", "false", "where", "said"), LIES)
 def test_a_lie_about_an_item_is_found(name, column, false, where, said, made, tmp_path):
-    """By plain recounts; one that could be true, by the model."""
+    """By the tables that follow from the items; one that could be true, by the model."""
     folder = copy_without_parts(made(name).folder, tmp_path / "run")
     items = pl.read_parquet(folder / "items.parquet")
     row = int(items.select(pl.col(where).is_not_null() if isinstance(where, str) else where).to_series().arg_max())
     value = false(items[column][row]) if callable(false) else false
     lie(folder, made(name).stage, "items.parquet", changed(items, row, **{column: value}))
-    by_recounts = damage(ng.verify(folder, sample=0))
-    assert any(what.startswith(said) for what in by_recounts) == ("again by" not in said), by_recounts
+    by_tables = damage(ng.verify(folder, sample=0))
+    assert any(what.startswith(said) for what in by_tables) == ("again by" not in said), by_tables
     if "again by" in said:
         assert said in damage(ng.verify(folder, sample=10_000))
 
