@@ -42,12 +42,6 @@ class TorchSystem(System[W]):
         """The logits at the mask of each sentence of a padded batch, float32 [n, V]."""
         return logits_at_mask(self._model, self._tokenizer, padded)
 
-    def one_by_one(self, texts: Sequence[str]) -> Iterator[torch.Tensor]:
-        """The logits at the mask of each text, float32 [V], one text at a time."""
-        for text in texts:
-            [(_, logits)] = self.batches([text], 1)
-            yield logits[0]
-
     def batches(self, texts: Sequence[str], size: int) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         """Texts sorted by their number of tokens, padded: their rows, and their logits at the mask, float32 [n, V]."""
         encoded = self._tokenizer([text.replace(MASK, self._tokenizer.mask_token) for text in texts])["input_ids"]

@@ -1,7 +1,5 @@
 """The energy that the machine's devices use, also for other programs."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from .device import kinds
@@ -39,17 +37,6 @@ class EnergyMeter:
             if (joules := device.joules()) is not None:
                 found[str(device)] = {str(device): joules}
         return {device: counters for device, counters in found.items() if counters}
-
-
-@contextmanager
-def energy_used(devices: Sequence[object] = (PROCESSOR,), folder: Path = _POWERCAP) -> Iterator[list[float | None]]:
-    """Joules of some devices together while the block ran, in the list at its end; None where they cannot be read."""
-    used: list[float | None] = [None]
-    meter = EnergyMeter(folder)
-    yield used
-    joules = meter.joules()
-    if all(str(device) in joules for device in devices):
-        used[0] = sum(joules[str(device)] for device in devices)
 
 
 def _processor(folder: Path, value: str = "energy_uj") -> dict[str, float]:

@@ -1,8 +1,9 @@
-"""The rules of a language that words and patterns follow: `agreement.toml` of a lexicon (`docs/languages.md`).
+"""The rules of a language that sentences follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
-Elisions change the sentences (French `de` is `d'` before a vowel), and so do capitals (Turkish `i` is `İ`); all other
-rules only check the words. Letters decide, not sounds: of `before` and `unless`, the longest beginning that fits.
-Where letters do not tell how a word is spoken (UN, 18-year-old), the pattern stays as it is written.
+Elisions change the sentences (French `de` is `d'` before a vowel), and so do capitals (Turkish `i` is `İ`), and
+articles in the contexts of `diagnostics`. Verbs that do not agree with a pronoun are told. Letters decide, not sounds: of
+`before` and `unless`, the longest beginning that fits. Where letters do not tell how a word is spoken (UN,
+18-year-old), the sentence stays as it is written.
 """
 
 import re
@@ -116,22 +117,12 @@ class PronounRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     over: Texts = ()  # words that may stand between: they really is
 
 
-class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the verbs of a file end."""
-
-    context: Annotated[Texts, msgspec.Meta(min_length=1)]
-    file: str = "verbs.txt"
-    mask: Texts = ()  # of the forms at the mask; empty where these end as in the context
-
-
 @dataclass(frozen=True)
 class Agreement:
     """The rules of a language; none where a lexicon does not have the file."""
 
     elisions: tuple[Elision, ...] = ()
     articles: tuple[Article, ...] = ()
-    endings: tuple[dict[str, str], ...] = ()  # one rule each: gender → ending of a profession
-    verbs: tuple[VerbEndings, ...] = ()
     pronouns: tuple[PronounRule, ...] = ()
     capitals: Capitals = ()
 
@@ -152,8 +143,8 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     if not exists(path):
         return Agreement()
     file = TomlFile.read(path)
-    known = ("elision", "article", "endings", "verbs", "pronoun", "capitals")
-    file.refuse_unknown(known, "[[elision]], [[article]], [[endings]], [[verbs]], [[pronoun]], [capitals]")
+    known = ("elision", "article", "pronoun", "capitals")
+    file.refuse_unknown(known, "[[elision]], [[article]], [[pronoun]], [capitals]")
     articles = file.convert("article", Article)
     for number, article in enumerate(articles):
         if article.gender and article.gender not in genders:
@@ -168,14 +159,8 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
                 where = file.line_of("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
             found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
-    endings = file.tables("endings")
-    for number, ending in enumerate(endings):
-        if set(ending) != set(genders) or not all(isinstance(text, str) for text in ending.values()):
-            raise InputError(
-                f"{file.line_of('endings', number)}: [[endings]] must have an ending for each of {', '.join(genders)}"
-            )
     elisions = tuple(Elision(word, forms) for word, forms in found.items())
-    verbs, pronouns = tuple(file.convert("verbs", VerbEndings)), tuple(file.convert("pronoun", PronounRule))
+    pronouns = tuple(file.convert("pronoun", PronounRule))
     table = file.document.get("capitals", {})
     if not isinstance(table, dict):
         raise InputError(f"{file.line('capitals')}: capitals must be a table [capitals]")
@@ -183,4 +168,4 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
         capitals = checked_capitals(table)
     except ValueError as error:
         raise InputError(f"{file.line('capitals')}: {error}") from None
-    return Agreement(elisions, tuple(articles), tuple(endings), verbs, pronouns, capitals)
+    return Agreement(elisions, tuple(articles), pronouns, capitals)

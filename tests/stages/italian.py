@@ -1,4 +1,4 @@
-"""A small language with every rule of agreement: its files by name, for tests that damage them."""
+"""A small language with an elision: its files by name, for tests that damage them."""
 
 FILES = {
     "pronouns.txt": "female = lei\nmale = lui\n",
@@ -10,14 +10,6 @@ FILES = {
     "verbs.txt": "andare\nballare\n",
     "agreement.toml": """\
 elision = [{ words = { a = "ad", di = "d'" }, before = ["a"] }]
-article = [
-  { gender = "female", form = "un'", before = ["a"] },
-  { gender = "female", form = "una" },
-  { gender = "male", form = "uno", before = ["ps"] },
-  { gender = "male", form = "un" },
-]
-endings = [{ female = "a", male = "o" }]
-verbs = [{ context = ["are"] }]
 """,
     "patterns.toml": """\
 name = "Italian"

@@ -16,9 +16,9 @@ from ...basics.errors import InputError, check_number
 from ...basics.printable import counted, some
 from ...inference.exported import ExportedModel, load_exported
 from ...library.shown import Shown
-from ...text.agreement_check import Finding, Kind, Rules, differences
 from ...text.composition import composer
 from ...text.keys import checked_seed
+from ...text.language_check import Finding, Kind, Rules, differences
 from ...text.pattern import ACT_SLOTS, PROFESSION, VERB, WORD_SLOTS, Pattern
 from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer

@@ -33,8 +33,8 @@ from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
-from ...text.agreement_check import pronoun_note
 from ...text.composition import Composer, WholeSentenceComposer, composer
+from ...text.language_check import pronoun_note
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences

@@ -39,7 +39,7 @@ from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
-from negengine.engine.text.agreement_check import Rules
+from negengine.engine.text.language_check import Rules
 from negengine.engine.text.pattern import PatternSet
 from negengine.engine.text.pattern_files import load_language, load_patterns
 from negengine.engine.text.table import open_table

@@ -24,7 +24,7 @@ from negengine.engine.inference.device import choose_devices, threads_each
 from negengine.engine.inference.devices import cuda
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda, cuda_memory, cuda_text, cuda_version
-from negengine.engine.inference.energy import EnergyMeter, energy_used
+from negengine.engine.inference.energy import EnergyMeter
 from negengine.engine.inference.gpu import rounded_up
 from negengine.engine.inference.machine import cpu_information, host_kind, memory_gib
 from negengine.engine.inference.plugin import PluginDevice
@@ -250,9 +250,7 @@ def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_
     zone("intel-rapl:0", "package-0", 2_000_000, largest)
     assert meter.joules() == used
     zone("intel-rapl:0", "package-0", "no number")
-    with energy_used([CPU], tmp_path) as joules:
-        pass
-    assert joules == [None]
+    assert EnergyMeter(tmp_path).joules() == {}
 
 
 def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
@@ -264,12 +262,7 @@ def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_p
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
 
-    def used(device):
-        with energy_used([device], tmp_path) as joules:
-            pass
-        return joules
-
-    assert (used(Cuda(0)), used(Cuda(1))) == ([3], [None])
+    assert EnergyMeter(tmp_path).joules() == {"cuda:0": 3}
     refused = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED))
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refused)
-    assert used(Cuda(0)) == [None]
+    assert EnergyMeter(tmp_path).joules() == {}

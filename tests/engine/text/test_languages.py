@@ -1,7 +1,6 @@
 """Word lists, pattern files, languages: what is read, what a digest is of, errors with file, line and value."""
 
 import re
-import shutil
 
 import numpy as np
 import polars as pl
@@ -9,8 +8,8 @@ import pytest
 from italian import FILES as ITALIAN
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.agreement import Beginnings, Elision
-from negengine.engine.text.agreement_check import Kind, Rules
 from negengine.engine.text.bundled import PATTERNS, lexicon_path
+from negengine.engine.text.language_check import Kind, Rules
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import (
     ACT_SLOTS,
@@ -180,7 +179,6 @@ BAD = [  # file, old text, new text, line, message
     (AGREEMENT, "", "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     (AGREEMENT, "", "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
     (AGREEMENT, "", "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
-    (AGREEMENT, "", "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
     (AGREEMENT, "", "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
 ]
 
@@ -358,17 +356,9 @@ def found(tmp_path, language):
     return found
 
 
-WOMEN, MEN = "professions_female.txt", "professions_male.txt"
+WOMEN = "professions_female.txt"
 CPTN = '{OTHER}."\ntarget = "{PRON} non'
 PROBLEMS = [
-    (WOMEN, "un'arch", "una arch", ":1: 'una architetta' has the wrong article; write \"un'architetta\""),
-    (MEN, "uno psi", "un psi", ":2: 'un psicologo' has the wrong article; write 'uno psicologo'"),
-    (WOMEN, "psicologa", "psicologe", ":2: 'una psicologe', 'uno psicologo' do not differ"),
-    (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
-    (VERBS, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
-    (VERBS, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
-    (SET, "molto", "a aver", ":20: 'a aver' should be 'ad aver'"),
-    (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),
     (SET, "leggere libri", "ballare", ":6: ballare of {OTHER} are verbs of verbs.txt, too"),
     (SET, f"{{ACT}} o {CPTN}", CPTN, ":14: CpTn has no {ACT}"),
     (SET, "molto ", "", ":20: CpTv has the same sentence as CpTp"),
@@ -376,8 +366,6 @@ PROBLEMS = [
     (WOMEN, "una psicologa", "una psicologa d’acqua", ":2: the apostrophe is ’ here"),
 ]
 NOTES = [
-    ("se può {MASK}", "di {MASK}", "patterns.toml:8: 'di' stands before the mask, and is \"d'\" before 1 of 2 verbs"),
-    ("se può {MASK}", "d'{MASK}", 'patterns.toml:8: "d\'" stands before the mask: 1 of 2 verbs cannot: ballare'),
     ("{MASK}.", "{MASK} ora.", "patterns.toml:8: CpTp: the mask is not at the end; causal models need that"),
     ("{PRON} ", "", "patterns.toml: no pattern has {PRON}: --coreference takes pronoun only"),
     (" o {OTHER}", "", "patterns.toml:6: no pattern has {OTHER}"),
@@ -389,12 +377,3 @@ def test_an_error_or_what_a_user_should_know_is_found_where_it_is(found):
     for *file, old, new, said in [*PROBLEMS, *NOTES]:
         kind = Kind.PROBLEM if file else Kind.NOTE
         assert [own for own in found(*(file or [SET]), old, new, kind) if own.startswith(f"{''.join(file)}{said}")]
-
-
-def test_a_wrong_article_in_one_list_for_all_genders_is_told_once(tmp_path):
-    folder = shutil.copytree(lexicon_path(), tmp_path / "words")
-    (folder / "professions.txt").write_text("an actor\na architect\na university teacher\n")
-    rules = '[[article]]\nform = "an"\nbefore = ["a", "u"]\nunless = ["uni"]\n[[article]]\nform = "a"\n'
-    (folder / "agreement.toml").write_text(rules)
-    [finding] = Rules(load_language(None, folder)).findings()
-    assert finding.what == "'a architect' has the wrong article; write 'an architect'"

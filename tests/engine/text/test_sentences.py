@@ -10,7 +10,7 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.contexts import complete
 from negengine.engine.experiments.negation.reading import reading
-from negengine.engine.text.agreement_check import Kind, Rules
+from negengine.engine.text.language_check import Kind, Rules
 from negengine.engine.text.pattern import Pattern, PatternSet, sentence_texts
 from negengine.engine.text.pattern_files import load_language, load_patterns
 from negengine.engine.text.sentences import title

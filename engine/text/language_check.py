@@ -1,4 +1,4 @@
-"""Words and patterns compared with the rules of their language: problems, and notes on what a user should know."""
+"""Words and patterns of a language compared with each other: problems, and notes on what a user should know."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,11 @@ import regex as re  # its \w holds the marks on letters
 
 from ..basics.printable import some
 from ..basics.reading import paths_in
-from .agreement import Elision, VerbEndings, article_of, before
 from .lexicon import Lexicon
-from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
+from .pattern import MASK, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language
 from .sentences import title
 from .text_lines import read_entries
-
-_TWO_WORDS = re.compile(r"(?<![\w'’-])(\w+) (?=([\w-]+))")
 
 
 class Kind(StrEnum):
@@ -47,8 +44,8 @@ class Rules:
 
     def findings(self) -> list[Finding]:
         """All findings, problems first."""
-        checks = (self._articles, self._endings, self._verbs, self._elisions, self._lists, self._patterns)
-        found = [finding for check in (*checks, self._characters) for finding in check()]
+        checks = (self._lists, self._patterns, self._characters)
+        found = [finding for check in checks for finding in check()]
         return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
     @cached_property
@@ -58,101 +55,10 @@ class Rules:
         paths.append(folder / self.language.file.verbs)
         return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
 
-    def _of_profession(self, gender: str, profession: str) -> str:
-        own = f"professions_{gender}.txt"
-        return self._entries[own if own in self._entries else "professions.txt"][profession]
-
-    def _articles(self) -> Iterator[Finding]:
-        lexicon, told = self.language.lexicon, set()
-        rules = lexicon.agreement.articles
-        forms = {rule.form for rule in rules}  # a profession may have no article
-        for gender, label in lexicon.labels.items() if rules else ():
-            for profession in lexicon.forms.get(PROFESSION, {}).get(label, lexicon.professions):
-                given, noun = _divided(profession)
-                article, where = article_of(rules, gender, noun, given), self._of_profession(gender, profession)
-                if given in forms and article != given and where not in told:
-                    told.add(where)
-                    right = before(article, capital=False) + noun
-                    yield _problem(where, f"{profession!r} has the wrong article; write {right!r}")
-
-    def _endings(self) -> Iterator[Finding]:
-        lexicon = self.language.lexicon
-        rules, genders = lexicon.agreement.endings, list(lexicon.labels)
-        for slot, by_gender in sorted(lexicon.forms.items(), key=lambda own: own[0] != PROFESSION) if rules else ():
-            is_profession = slot == PROFESSION
-            for forms in zip(*(by_gender[label] for label in lexicon.labels.values()), strict=True):
-                words = [_divided(form)[1] if is_profession else form for form in forms]
-                if not _agree(dict(zip(genders, words, strict=True)), rules):
-                    where = self._of_profession(genders[0], forms[0]) if is_profession else self._of_slot(slot)
-                    yield _problem(where, f"{_listed(forms)} do not differ by a rule of [[endings]]")
-
     def _of_slot(self, slot: str) -> str:
         if slot in self.language.file.slots:
             return self.language.file.toml.line_in("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
-
-    def _verbs(self) -> Iterator[Finding]:
-        lexicon, file = self.language.lexicon, self.language.file.verbs
-        rule: VerbEndings | None = next((rule for rule in lexicon.agreement.verbs if rule.file == file), None)
-        if rule is None:
-            return
-        entries = {text.partition("=")[0].strip(): where for text, where in self._entries[file].items()}
-        for verb in lexicon.verbs:
-            wrong = [] if verb.endswith(rule.context) else [verb]
-            wrong += [form for form in lexicon.accepted(verb) if not form.endswith(rule.mask or rule.context)]
-            for form in dict.fromkeys(wrong):
-                ends = rule.context if form == verb else rule.mask or rule.context
-                yield _problem(entries[verb], f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says")
-
-    def _elisions(self) -> Iterator[Finding]:
-        rules, patterns = self.language.lexicon.agreement.elisions, self.language.patterns.all
-        files = [own for file, own in self._entries.items() if not file.startswith("professions")]  # see `_articles`
-        texts = [own for entries in files for own in entries.items()]
-        texts += [(piece, self.of_pattern(pattern)) for pattern in patterns for piece in pattern.pieces]
-        by_word = {rule.word: rule for rule in rules}
-        for text, where in texts:
-            for word, following in _TWO_WORDS.findall(SLOT.sub("", text)):
-                if (own := by_word.get(word.lower())) is not None:
-                    right = own.spell(following, capital=word[0].isupper())
-                    if right != f"{word} {following}":
-                        yield _problem(where, f"'{word} {following}' should be {right!r}")
-        for pattern in patterns:
-            for hole, piece in zip(pattern.holes, pattern.pieces, strict=False):
-                text = piece if hole.elision is None else f"{piece}{hole.elision.word} "
-                for rule in rules:
-                    yield from self._before_hole(rule, hole.slot, text, self.of_pattern(pattern))
-
-    def _before_hole(self, rule: Elision, slot: str, piece: str, where: str) -> Iterator[Finding]:
-        """Whether the fixed word before a slot suits all that can stand in it."""
-        words = self._fillers(slot)
-        for form, following in rule.forms:
-            unknown = [word for word in words if following.is_doubtful(word)]
-            fitting = [word for word in words if word in following]
-            others = [word for word in words if word not in fitting and word not in unknown]
-            is_article = form in {article.form for article in self.language.lexicon.agreement.articles}
-            written = form if form.endswith(_APOSTROPHES) else f"{form} "
-            if (
-                re.search(rf"(?i)(?<![\w'’-]){re.escape(written)}\Z", piece)
-                and others
-                and (is_article or form.endswith(_APOSTROPHES))
-            ):
-                if slot == MASK:
-                    verbs = f"{len(others)} of {len(words)} verbs cannot: {some(others)}"
-                    yield _note(where, f"{form!r} stands before the mask: {verbs}")
-                else:
-                    said = f"{form!r} before {{{slot}}} does not suit {some(others)}; write '{rule.word} {{{slot}}}'"
-                    yield _problem(where, said)
-            if not re.search(rf"(?i)(?<![\w'’-]){re.escape(rule.word)} \Z", piece):
-                continue
-            if unknown and slot != MASK:
-                said = f"{rule.word!r} stays before {some(list(map(repr, unknown)))}"
-                yield _note(where, f"{said}: letters do not tell whether it should be {form!r}; read these sentences")
-            if slot == MASK and fitting:
-                yield _note(
-                    where,
-                    f"{rule.word!r} stands before the mask, and is {form!r} before {len(fitting)} of {len(words)} "
-                    f"verbs, which a model cannot answer well: {some(fitting)}",
-                )
 
     def _fillers(self, slot: str) -> Sequence[str]:
         """The words that can stand in a slot; at the mask, the main forms of the verbs."""
@@ -263,22 +169,6 @@ def differences(pattern: Pattern, other: Pattern) -> str:
         if what != "equal":
             found.append(f"+ {new}" if not old else f"− {old}" if not new else f"{old} → {new}")
     return "; ".join(found)
-
-
-def _divided(profession: str) -> tuple[str, str]:
-    """Article and noun; the article is empty where there is none."""
-    found = re.match(r"(\w+['’]|\w+(?= ))\s?(?=\w)", profession)
-    return (found[1], profession[found.end() :]) if found else ("", profession)
-
-
-def _agree(forms: Mapping[str, str], rules: Sequence[Mapping[str, str]]) -> bool:
-    """Whether the forms of a word differ by one of the rules; of several words the first decides."""
-    words = {gender: form.split()[0] for gender, form in forms.items()}
-    return any(
-        all(word.endswith(rule[gender]) for gender, word in words.items())
-        and len({word.removesuffix(rule[gender]) for gender, word in words.items()}) == 1
-        for rule in rules
-    )
 
 
 def _listed(words: Iterable[str]) -> str:
