@@ -1,8 +1,8 @@
 """The rules of a language that sentences follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
 Elisions change the sentences (French `de` is `d'` before a vowel), and so do capitals (Turkish `i` is `İ`), and
-articles in the contexts of `diagnostics`. Verbs that do not agree with a pronoun are told. Letters decide, not sounds: of
-`before` and `unless`, the longest beginning that fits. Where letters do not tell how a word is spoken (UN,
+articles in the contexts of `diagnostics`. Verbs that do not agree with a pronoun are told. Letters decide, not sounds:
+of `before` and `unless`, the longest beginning that fits. Where letters do not tell how a word is spoken (UN,
 18-year-old), the sentence stays as it is written.
 """
 

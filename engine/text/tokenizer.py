@@ -4,14 +4,11 @@ The mask of a causal model has an id outside the vocabulary; no graph ever gets 
 and so is the space before it, which is part of the next token ("Ġsmoke"); words behind it are refused.
 """
 
-import json
-import math
 import re
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +21,19 @@ from .spelling import before_mask, with_mask
 
 NOT_ONE_TOKEN = -1  # instead of a token id, if the word is not one token
 _FILE = "tokenizer.json"
-_MOST_GROWTH = 256
 _MOST = 2**28  # bytes: ten times those of the largest vocabularies
 MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 _SPACE_MARKS = {" ", "\N{LOWER ONE EIGHTH BLOCK}"}  # printable, and no text
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read tokenizer.json of an exported model. Raises InputError if it is missing, damaged, or makes texts huge."""
+    """Read tokenizer.json of an exported model. Raises InputError if it is missing or damaged."""
     path = folder / _FILE
     content = read_regular(path, _MOST, "export the model again")
     try:
-        tokenizer = Tokenizer.from_buffer(content)
+        return Tokenizer.from_buffer(content)
     except ValueError as error:
         raise InputError(f"{path}: not a tokenizer ({first_line(error)}); export the model again") from error
-    if tokenizer.normalizer is not None and _growth(json.loads(tokenizer.normalizer.__getstate__())) > _MOST_GROWTH:
-        raise InputError(
-            f"{path}: its normalizer can make a text more than {_MOST_GROWTH} times as long; give a model whose "
-            "tokenizer does not"
-        )
-    return tokenizer
 
 
 def begin_with(tokenizer: Tokenizer, token: str) -> None:
@@ -56,17 +46,6 @@ def begin_with(tokenizer: Tokenizer, token: str) -> None:
     )
     before = tokenizer.post_processor
     tokenizer.post_processor = template if before is None else processors.Sequence([before, template])
-
-
-def _growth(normalizer: dict[str, Any]) -> int:
-    """How many times as long the texts of a normalizer itself can make a text; Unicode's own forms make it 18 times."""
-    if normalizer["type"] == "Sequence":
-        return math.prod(map(_growth, normalizer["normalizers"]))
-    added = str(normalizer.get("content") or normalizer.get("prepend") or "")
-    if charsmap := normalizer.get("precompiled_charsmap"):  # a table's size, the table, then texts that end in NUL
-        table = b64decode(charsmap)
-        added = max(table[4 + int.from_bytes(table[:4], "little") :].split(b"\0"), key=len).decode("latin-1")
-    return max(1, len(added))
 
 
 class MaskTokenizer:

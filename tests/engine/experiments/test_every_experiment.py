@@ -191,7 +191,7 @@ def test_a_plain_count_of_the_items_gives_the_summary(name, made):
     """Each request is there once, none is more likely than certain, and means are means of the items of a split."""
     run = made(name)
     items, told = run.items, set(run.items.columns)
-    keys = [*{"dataset", "condition", "item", "role", "candidate", "row", "line"} & told]
+    keys = [*{"dataset", "condition", "item", "role", "candidate", "row", "line", "text", "word"} & told]
     assert not items.select(keys).is_duplicated().any()
     for likely in {"logprob", "expected_logprob", "top1_logprob"} & told:
         assert items.select((pl.col(likely) <= 1e-4).all()).item()
