@@ -88,7 +88,7 @@ def shell(monkeypatch, capfd):
     return run
 
 
-@pytest.mark.parametrize("page", few(RUN, ROOT / "docs" / "own-stimuli.md"), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", few(RUN, ROOT / "docs" / "languages.md"), ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page, shell, tmp_path, monkeypatch, mini, scored_run):
     """In a folder with what the page begins with, and with neither a GPU nor a data set."""
     monkeypatch.chdir(tmp_path)

@@ -74,7 +74,7 @@ def test_commands_with_a_full_stdout_or_a_reader_that_has_gone(program, mini, sm
     assert (done.status, done.err) == (0, "")
     reader, writer = os.pipe()
     os.close(reader)  # as after `| head -1`
-    select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "-v", "--device", "cpu,cpu")
+    select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "-v")
     done = program(*select, stderr=writer)
     os.close(writer)
     assert (done.status, "6. Selected triplets" in done.out) == (0, True)
