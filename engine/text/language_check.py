@@ -44,7 +44,7 @@ class Rules:
 
     def findings(self) -> list[Finding]:
         """All findings, problems first."""
-        checks = (self._lists, self._patterns, self._characters)
+        checks = (self._elisions, self._lists, self._patterns, self._characters)
         found = [finding for check in checks for finding in check()]
         return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
@@ -59,6 +59,16 @@ class Rules:
         if slot in self.language.file.slots:
             return self.language.file.toml.line_in("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
+
+    def _elisions(self) -> Iterator[Finding]:
+        """The words before which another word stays as it is written, as letters do not tell how they are spoken."""
+        for pattern in self.language.patterns.all:
+            for hole in dict.fromkeys(pattern.holes):
+                for form, following in hole.elision.forms if hole.elision and hole.slot != MASK else ():
+                    if unknown := [repr(word) for word in self._fillers(hole.slot) if following.is_doubtful(word)]:
+                        said = f"letters do not tell whether it should be {form!r}; read these sentences"
+                        where, word = self.of_pattern(pattern), hole.elision.word  # type: ignore[union-attr]
+                        yield _note(where, f"{word!r} stays before {some(unknown)}: {said}")
 
     def _fillers(self, slot: str) -> Sequence[str]:
         """The words that can stand in a slot; at the mask, the main forms of the verbs."""
