@@ -27,7 +27,8 @@ from negengine.export.folder import publish, remove_left, workspace_beside
 from negengine.export.graph import Graph, array
 from negengine.export.inventory import load_model
 from negengine.export.samples import Sample, batches, with_masks
-from negengine.export.tasks import FILL_MASK
+from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
+from negengine.export.trace import exporter_of
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_model, save
 from transformers import AutoModelForCausalLM, BertConfig, GPTNeoConfig, LlamaConfig, MistralConfig, ModernBertConfig
@@ -278,6 +279,30 @@ def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
     assert build(str(causal_checkpoint("gpt2")), tmp_path / "bos", bos=True) == tmp_path / "bos"  # it is up to date
     assert exported.begins_with_added_bos
     assert not causal("gpt2").begins_with_added_bos
+
+
+def test_the_passes_lose_no_digits_where_two_channels_are_large(tmp_path):
+    """As in published models. The exporter's plain graph, whose rounding is that of PyTorch, is no nearer to fp64."""
+    source = write_causal(tmp_path / "llama", "llama")
+    weights = load_file(source / "model.safetensors")
+    weights["model.layers.0.mlp.down_proj.weight"][[3, 7]] *= 3000
+    save_file(weights, source / "model.safetensors", metadata={"format": "pt"})
+    ours, head = CausalLM(load_exported(build(str(source), tmp_path / "out"))), TEXT_GENERATION.head
+    checkpoint, folder = reading.load(reading.locate(str(source)), head), tmp_path / "plain"
+    folder.mkdir()
+    exporter = exporter_of("plain", checkpoint.config, head.task)
+    plain = exporter.trace(load_model(checkpoint, head), ["input_ids"], folder / "weights", folder, "plain")
+    session = ort.InferenceSession(plain.save(folder / "model.onnx")[0], providers=["CPUExecutionProvider"])
+    exact, off = load_model(checkpoint, head).double(), []
+    for ids in np.random.default_rng(0).integers(5, ours.exported.vocab_size, (8, 1, 24)):
+        following = torch.from_numpy(ids[0, 1:, None])
+        hidden = exact(torch.from_numpy(ids), output_hidden_states=True)
+        assert hidden.hidden_states[-2].abs().max() > 1000
+        logits = [hidden.logits.detach(), torch.from_numpy(session.run(None, {"input_ids": ids})[0]).double()]
+        wanted, found = (own[0, :-1].log_softmax(-1).gather(1, following)[:, 0].numpy() for own in logits)
+        off.append([ours.token_logprobs(ids.astype(np.int32))[0] - wanted, found - wanted])
+    own, plain_graph = np.sqrt((np.array(off) ** 2).mean(axis=(0, 2)))
+    assert 1e-8 < own < 1.5 * plain_graph
 
 
 # ---------------------------------------------------------------- the comparison with PyTorch
