@@ -1,9 +1,8 @@
-"""A finished run with items.parquet and summary.parquet: what its results and sentences have in common."""
+"""A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 
@@ -11,23 +10,16 @@ from ..basics.numerals import fixed
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Results, Run, ShardRun, open_results
-from ..requests.items import ITEMS_FILE, SUMMARY_FILE, by_split
+from ..requests.items import ITEMS_FILE, SUMMARY_FILE
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.stage import Stage
 from .published import Paper, paper_of
 
-OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
-
 
 @dataclass(frozen=True, eq=False)
 class SummaryRun(Run):
-    """A finished run of such a probe. A subclass names its metrics and its conditions, and makes its tables."""
-
-    metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
-    # keys of the identity that must agree for two runs to be compared
-    condition_keys: ClassVar[Sequence[str]] = ("data sha256",)
-    grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
+    """A finished run with these two files; `View` and `Chart` show its summary."""
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -59,19 +51,7 @@ class SummaryRun(Run):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        return {key: self.record.identity[key] for key in self.condition_keys}
-
-    def outcomes(self) -> pl.DataFrame:
-        keys = ("dataset", "condition", "item", "splits", "cluster")
-        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
-        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
-        return (
-            by_split(self.items.select(*keys, *metrics, *groups))
-            .unpivot(self.metrics, index=[*keys, *self.grouped], variable_name="metric")
-            .rename({"splits": "split"})
-            .drop_nulls("value")
-            .select(*OUTCOMES, *self.grouped)
-        )
+        return {"data sha256": self.record.identity["data sha256"]}
 
 
 def run_probe(

@@ -22,7 +22,7 @@ from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
 from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
-from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, collected
+from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, by_split, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
 from ..requests.word import Word
@@ -37,6 +37,7 @@ from .finished_run import SummaryRun
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
+OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 _PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
 
 
@@ -217,6 +218,8 @@ class RequestedRun(SummaryRun):
     """A finished run: `items` has one row for each request, `summary` the figures."""
 
     declared: ClassVar[type[Requested]]
+    metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
+    grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
 
     def tables(self) -> list[Table]:
         return self.declared.tables(self)
@@ -231,6 +234,18 @@ class RequestedRun(SummaryRun):
 
     def remarks(self) -> list[str]:
         return self.declared.remarks(self)
+
+    def outcomes(self) -> pl.DataFrame:
+        keys = ("dataset", "condition", "item", "splits", "cluster")
+        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
+        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
+        return (
+            by_split(self.items.select(*keys, *metrics, *groups))
+            .unpivot(self.metrics, index=[*keys, *self.grouped], variable_name="metric")
+            .rename({"splits": "split"})
+            .drop_nulls("value")
+            .select(*OUTCOMES, *self.grouped)
+        )
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each request that was asked."""

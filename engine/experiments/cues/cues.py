@@ -18,7 +18,6 @@ from ...basics.errors import InputError
 from ...basics.numerals import percent
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
-from ...library.run import Run
 from ...library.sentences import CORRECT
 from ...library.shown import Shown
 from ...requests.items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
@@ -219,10 +218,6 @@ class CuesRun(SummaryRun):
             f"We counted the sentences that contain a negation cue{f' (as in {test})' if test else ''} with the "
             f"detector {self.model_name}: {shares[MODEL]}. By a list of words: {shares[WORDS]}."
         )
-
-    def outcomes(self) -> pl.DataFrame:
-        """Always an `InputError`: sentences without a cue are not kept, so runs cannot be compared."""
-        return Run.outcomes(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each sentence with a cue and each detector (`condition`) that finds one; `answer` has its cues.

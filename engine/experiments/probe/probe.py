@@ -32,10 +32,9 @@ from ...text.table import Table as UserTable
 from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
-from ..finished_run import OUTCOMES
 from ..labels import MOST_GROUPS, Labels
 from ..own_table import BY_NAME, COLUMNS, READ, ROW, OwnColumns, find_columns, said_by_name
-from ..requested import RequestedRun
+from ..requested import OUTCOMES, RequestedRun
 from ..table_requests import OWN_NAMES, TableRequested
 from .probe_columns import (
     IS_TOP1,
