@@ -1,4 +1,4 @@
-"""A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
+"""A finished run with items.parquet and summary.parquet: what its results and sentences have in common."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
