@@ -70,7 +70,7 @@ def paired_difference(
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
         each = [detectable(both, own) for own in (sums, others)]
         finds = None if None in each else max(own for own in each if own is not None)
-        return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, finds, kinds)
+        return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, finds, kinds)
     if first.dtype == np.bool_ and mean.clusters == mean.n:
         ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:

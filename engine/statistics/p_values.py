@@ -6,8 +6,11 @@ are symmetric about zero, and right in large clusters without that (Canay, Roman
 that makes them whole, and their distribution is computed from its characteristic function, Π cos(s θ), by one Fourier
 transform (after Pagano and Tritchler 1983, Journal of the American Statistical Association 78, 435-440). Sums without a
 common unit are rounded to fine steps, so that p is never too small. Where there are many, signs are drawn (Phipson and
-Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
+Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39); a p that draws cannot tell is the tail of
+the saddlepoint approximation (Robinson 1982, Journal of the Royal Statistical Society B 44, 91-101).
 """
+
+from math import exp, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,7 @@ _MOST_UNITS = 2**20  # steps of the transform: a tenth of a second
 _MOST_WHOLE = 2**22  # the same of counts; larger whole numbers may have a larger unit, or are rounded
 _STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard deviation at most
 _DRAWS, _AT_ONCE = 19_999, 2**22
+_ENOUGH = 100  # draws that are as far; fewer do not tell p
 
 
 def sign_flips(sums: NDArray[np.number]) -> float:
@@ -46,7 +50,7 @@ def sign_flips(sums: NDArray[np.number]) -> float:
     unit, lost = _common_unit(sizes), 0.0
     if unit is None:
         if len(sizes) > MANY:
-            return _drawn_share_as_far(sizes, abs(float(sums.sum())))
+            return max(_drawn_share_as_far(sizes, abs(float(sums.sum()))), SMALLEST_P)
         unit = float(sizes.sum()) / _STEPS
         lost = float(np.abs(sizes / unit - np.rint(sizes / unit)).sum())
     whole = np.rint(sums / unit).astype(np.int64)
@@ -111,4 +115,25 @@ def _drawn_share_as_far(sizes: NDArray[np.float64], total: float) -> float:
         totals = 2 * (bits.reshape(n, -1).astype(np.float64) @ sizes) - sizes.sum()
         far += int((np.abs(totals) >= total - _EQUAL * sizes.sum()).sum())
         left -= n
-    return far / (_DRAWS + 1)
+    return far / (_DRAWS + 1) if far > _ENOUGH else _tail(sizes, total)
+
+
+def _tail(sizes: NDArray[np.float64], total: float) -> float:
+    """The same, far from zero: with K(t) = Σ log cosh(t s) and K'(t) = total, after Lugannani and Rice.
+
+    2 (1 - Φ(w) + φ(w) (1 / v - 1 / w)),      w = √(2 (t K'(t) - K(t))),      v = t √K''(t)
+    """
+    from scipy import optimize, special  # noqa: PLC0415 - take long to import
+
+    scaled = sizes / sizes.max()
+    wanted = total / float(sizes.max())
+    most = float(scaled.sum())
+    if wanted >= most * (1 - _EQUAL):  # all signs are alike
+        return smallest_p(len(sizes))
+    top = 1.0
+    while float((scaled * np.tanh(top * scaled)).sum()) < wanted:
+        top *= 2
+    t = float(optimize.brentq(lambda t: float((scaled * np.tanh(t * scaled)).sum()) - wanted, 0.0, top))
+    cumulant = float((t * scaled + np.log1p(np.exp(-2 * t * scaled)) - np.log(2)).sum())
+    w, v = sqrt(2 * (t * wanted - cumulant)), t * sqrt(float((scaled**2 / np.cosh(t * scaled) ** 2).sum()))
+    return 2 * (float(special.ndtr(-w)) + exp(-(w**2) / 2) / sqrt(2 * pi) * (1 / v - 1 / w))

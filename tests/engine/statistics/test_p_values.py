@@ -59,7 +59,7 @@ def test_no_p_is_below_what_the_clusters_can_give_or_can_be_computed():
             assert max(least, SMALLEST_P) <= sign_flips(sums) <= max(1.001 * least, SMALLEST_P)
     assert sign_flips(np.array([*np.pi * np.ones(3), np.e])) == pytest.approx(smallest_p(4))
     assert sign_flips(np.ones(5_000, int)) == SMALLEST_P == 1e-12
-    assert sign_flips(np.sqrt(np.arange(2.0, 402.0))) == 1 / 20_000  # drawn
+    assert sign_flips(np.sqrt(np.arange(2.0, 402.0))) == SMALLEST_P
 
 
 def test_many_whole_sums_are_close_to_the_normal_distribution():
@@ -90,6 +90,19 @@ def test_signs_are_drawn_for_many_sums_without_a_common_unit_and_are_the_same_ea
     monkeypatch.setattr(p_values, "MANY", 300)
     monkeypatch.setattr(p_values, "_AT_ONCE", 300)  # fewer than one combination needs: one at a time
     assert sign_flips(sums) == pytest.approx(far / 20_000, rel=6 / np.sqrt(far))
+
+
+@pytest.mark.parametrize(("shift", "most"), [(0.2, 1e-2), (0.3, 1e-5), (0.4, 1e-9)])
+def test_a_p_that_draws_cannot_tell_is_that_of_the_exact_distribution_so_that_many_tests_can_be_corrected(
+    shift, most, monkeypatch
+):
+    """Draws alone end at 1 / 20,000, and 0.05 is then out of reach of more than 1,000 tests."""
+    whole = np.round(1_000 * np.random.default_rng(5).normal(shift, 1, 400))  # exact without draws
+    found = sign_flips(whole + np.linspace(0, 1e-3, 400) ** 2)  # without a common unit
+    monkeypatch.setattr(p_values, "_ENOUGH", 20_000)
+    assert sign_flips(whole + np.linspace(0, 1e-3, 400) ** 2) == pytest.approx(sign_flips(whole), rel=0.02)
+    assert found == pytest.approx(sign_flips(whole), rel=0.2)
+    assert sign_flips(whole) < most
 
 
 def test_students_test_has_the_p_of_its_distribution_and_a_mean_of_nothing_has_one():
