@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.basics.atomic import make_folder, unwritable
+from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_model_name
 from ..engine.basics.reading import digests, file_sha256, refuse_few_open_files
@@ -20,6 +21,7 @@ from ..engine.inference.exported import (
     ADDED_BOS,
     FORMAT,
     GRAPH,
+    GRAPHS,
     LOW_GRAPHS,
     MANIFEST,
     MERGED,
@@ -64,13 +66,16 @@ def build(
     base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
+    precision: str = Precision.AUTO,
     force: bool = False,
     say: Say = lambda _: None,
 ) -> Path:
     """Export a checkpoint to a folder, by default `models/NAME` or `models/NAME-bos`; returns the folder.
 
     Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
-    another checkpoint is not replaced. Whatever stands against it is an InputError.
+    another checkpoint is not replaced. With the precision fp32, no int8 and fp16 graphs are made.
+
+    Raises InputError for whatever stands against it.
     """
     named = task_named(task) if task else None
     refuse_few_open_files()
@@ -79,6 +84,8 @@ def build(
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
     config = load_config(source)
     wanted = named or task_of(config)
+    if precision == Precision.FP32:
+        wanted = replace(wanted, variants=tuple(own for own in wanted.variants if own.file not in LOW_GRAPHS))
     if told := about_own_code(config):
         say(f"{source.name}: {told}")
     if bos and not wanted.head.is_decoder:
@@ -87,6 +94,7 @@ def build(
     # The versions and digests that an up-to-date export must have.
     made_from = {"revision": source.identity} | versions(_PACKAGES)
     made_from |= {"gguf": source.gguf} if source.gguf else {}
+    made_from |= {GRAPHS: str(precision)} if precision == Precision.FP32 else {}
     made_from |= ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
     remove_left(folder)
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
@@ -206,7 +214,7 @@ def _trace(
             raise
         raise OSError(int(found[1]), os.strerror(int(found[1])), str(staged / TOKENIZER)) from error
     model.config.save_pretrained(staged)
-    segments = task is TEXT_CLASSIFICATION and takes_segments(exporter, model, tokenizer.model_input_names)
+    segments = task.head is TEXT_CLASSIFICATION.head and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_of(
@@ -307,4 +315,4 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
         load_exported(folder, task=task).verify_files()
     except InputError:
         return False
-    return existing.made_from == made_from
+    return made_from in (existing.made_from, existing.made_from | {GRAPHS: made_from.get(GRAPHS)})

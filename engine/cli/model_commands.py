@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from ..basics.choices import Task
+from ..basics.choices import Precision, Task
 from ..basics.option import Argument, Option
 from . import options
 from .console import document, say, show
@@ -20,6 +20,7 @@ _REVISION = "Branch, tag or commit on the hub (default: main)."
 _TASK = "The task of the model; by default what its architecture says."
 _BOS = "Begin every text with the BOS token; for a causal model that does not."
 _BASE = "Merge a LoRA adapter with this model (default: none)."
+_PRECISION = "fp32: without the int8 and fp16 graphs, which likelihoods and words in sentences do not use."
 _CHECK = "Only say whether the model can be exported, and why not (status 2)."
 
 
@@ -32,6 +33,7 @@ def export(
     task: Annotated[Task | None, Option(_TASK)] = None,
     bos: Annotated[bool, Option(_BOS)] = False,
     base: Annotated[str | None, Option(_BASE, "MODEL[@REVISION]")] = None,
+    precision: Annotated[Precision, Option(_PRECISION)] = Precision.AUTO,
     force: Annotated[bool, Option("Build the export again even if nothing changed.")] = False,
     check: Annotated[bool, Option(_CHECK)] = False,
     as_json: options.Json = False,
@@ -49,7 +51,7 @@ def export(
         verdict = check_export(model, output, **given)
         document(verdict.document()) if as_json else show("\n".join(verdict.lines()))
         raise click.exceptions.Exit(0 if verdict.possible else 2)
-    folder = run_export(model, output, bos=bos, force=force, **given)
+    folder = run_export(model, output, bos=bos, force=force, precision=precision, **given)
     manifest, info = read_manifest(folder)
     if as_json:
         document({"folder": str(folder), **info})

@@ -34,6 +34,7 @@ MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 INT8, FP16 = "model.int8.onnx", "model.fp16.onnx"
 LOW_GRAPHS = {INT8: "int8", FP16: "fp16"}  # the low-precision graphs, and what their numbers are
 REFERENCE = "fp32"  # the precision of the reference model
+GRAPHS = "graphs"  # key of `made_from`, with the value fp32: those of low precision were not asked for
 MERGED = "base"  # key of `made_from`: the model that the checkpoint, an adapter, was merged with
 FP32_ON_DEVICE = "fp32 on device"  # the precision of the fp32 graph on a device that rounds otherwise than a CPU
 BF16 = "bf16"  # the precision of the fp32 graph on a processor that computes its products in bf16

@@ -1,14 +1,15 @@
 """A model and how it is opened: `ng.load` returns it, exported on first use, and every run function takes it."""
 
 import sys
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..basics.choices import LANGUAGE_MODELS
+from ..basics.choices import LANGUAGE_MODELS, Precision
 from ..basics.errors import InputError, needs_extra
 from ..basics.forks import refuse_forked
 from ..basics.named import plugged
@@ -72,13 +73,14 @@ class ModelReference:
     reference: str  # as for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder
     folder: Path | None = None  # where its export is or goes; None for the usual folder
     opening: Opening = Opening()  # noqa: RUF009 - frozen
+    exporting: Mapping[str, Any] = field(default_factory=dict)  # further arguments of `export`
 
     def open(self, task: str | None) -> Model:
         """Find the model; it is exported on first use."""
         try:
             return find_model(self.folder or self.reference, self.opening, task=task)
         except NotExportedError:
-            return find_model(export(self.reference, self.folder, task=task), self.opening, task=task)
+            return find_model(export(self.reference, self.folder, task=task, **self.exporting), self.opening, task=task)
 
 
 ModelLike = Model | ModelReference | str | Path
@@ -168,6 +170,7 @@ def export(
     base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
+    precision: str = Precision.AUTO,
     force: bool = False,
     progress: bool = True,
 ) -> Path:
@@ -175,7 +178,7 @@ def export(
 
     `reference`, `task` and `base` are as for `load`. With `bos`, a causal model begins every text with its BOS token,
     though its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what
-    has not changed.
+    has not changed. With the `precision` fp32, no int8 and fp16 graphs are made: what could use them runs in fp32.
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
@@ -184,7 +187,13 @@ def export(
         say("loading PyTorch and transformers, which takes some seconds")
     with needs_extra("export", f"{reference} is not exported, and export"):
         build = plugged("export")
-    given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
+    given: Any = {
+        "task": task,
+        "base": base,
+        "revision": revision,
+        "allow_pickle": allow_pickle,
+        "precision": precision,
+    }
     folder: Path = build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
     return folder
 

@@ -58,6 +58,17 @@ def test_an_export_holds_graphs_without_weights_a_tokenizer_and_the_proof_of_par
     assert max(size for name, size in sizes.items() if name.endswith(".onnx")) < 100_000  # they hold no weights
 
 
+def test_an_export_in_fp32_has_no_other_graphs_and_is_the_same_model(copy, tmp_path):
+    folder, said = build(str(copy), tmp_path / "out", precision="fp32"), []
+    assert {path.name for path in folder.glob("model*")} == {"model.onnx", "model.onnx_data", "model.cpu.onnx"}
+    first = load_exported(folder).sha256
+    build(str(copy), folder, precision="fp32", say=said.append)
+    assert said == [f"{folder} is up to date (--force builds it again)"]
+    build(str(copy), folder)  # what was left out is made
+    assert {path.name for path in folder.glob("model*")} == GRAPHS
+    assert load_exported(folder).sha256 == first  # runs of one go on with the other
+
+
 def test_logits_in_fp16_are_compared_as_cuda_rounds_them(exported):
     """On a CPU ONNX Runtime computes the product with the vocabulary in fp32: no logit of the graph is rounded."""
     exact = np.array([[8.003, -7.9961, 9000.3]], np.float32)
@@ -106,6 +117,7 @@ def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):
     assert compared == ["model.onnx", "model.cpu.onnx", "model.int8.onnx", "model.fp16.onnx"]
     checkpoint = copy.rename(tmp_path / "moved")
     assert exported(checkpoint) == (first, False)
+    assert exported(checkpoint, precision="fp32") == (first, False)  # they are there
     (folder / "model.onnx").write_bytes(first["model.onnx"][:-100])  # damaged
     assert exported(checkpoint) == (first, True)
     weights = load_file(checkpoint / "model.safetensors")

@@ -38,11 +38,13 @@ class SuiteModel:
     step: int | None  # of that training run; None for a model that is not one of several checkpoints
     folder: Path | None  # where its export is or goes; None for the usual folder
     where: str  # file and line
+    allow_pickle: bool = False  # whether its export may read pickled weights, which can run code
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     model: _Text
     label: _Text | None = None
+    allow_pickle: bool = False
     revisions: _Texts | None = None
     checkpoints: _Texts | None = None
     steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=10**15)]], msgspec.Meta(min_length=1)] | None = None
@@ -204,7 +206,7 @@ def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]
         if not is_model_name(label):
             raise InputError(f"{line(key)}: {name!r} cannot be a part of the name of a folder")
         reference, folder = (name, models_folder() / label) if is_local else (f"{entry.model}@{name}", None)
-        models.append(SuiteModel(reference, label, series, step, folder, line(key)))
+        models.append(SuiteModel(reference, label, series, step, folder, line(key), entry.allow_pickle))
     return models
 
 
@@ -217,7 +219,7 @@ def _alone(entry: _Entry, where: str) -> SuiteModel:
     if not is_model_name(label):
         raise InputError(f"{where}: {entry.model!r} does not say how to name its folders: give a label")
     step = named_step(revision).step if at else None
-    return SuiteModel(entry.model, label, label if step is None else name, step, None, where)
+    return SuiteModel(entry.model, label, label if step is None else name, step, None, where, entry.allow_pickle)
 
 
 def _steps(given: Sequence[int] | None, names: Sequence[str], where: str) -> list[int]:

@@ -12,23 +12,26 @@ from typing import Any, Unpack
 import polars as pl
 
 from ...basics.atomic import json_bytes, make_place, write_bytes
+from ...basics.choices import Precision
 from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
+from ...experiments.requested import Requested
 from ...library.call import strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
 from ...library.run import Run
 from ...library.shown import Shown
+from ...requests.stage import MixedRequests
 from ...runs.lock import holder
 from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
 from ..finished import open_run
 from ..report.report import LIBRARIES
-from .suite_file import SuiteFile, as_text, chain, settings_of
+from .suite_file import SuiteFile, SuiteModel, as_text, chain, settings_of
 from .suite_members import DONE, Member, State, finished_run, members_of, model_tables, state_of, suite_table
 
 RESULTS, RECORD = "results{}.csv", "suite{}.json"
@@ -229,7 +232,7 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
     for member in todo:
         reporter.say(f"{name}: run {member.number} of {total:,}, {member.name}")
         try:
-            states[member.number] = _run_member(member, opening, options)
+            states[member.number] = _run_member(member, opening, exporting(plan.file, member.model), options)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other members must run
             known = isinstance(error, InputError)
             why = str(error) if known else f"{type(error).__name__}: {first_line(error)} (a bug: see -v)"
@@ -253,8 +256,17 @@ def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
     write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
-def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
-    model = ModelReference(member.model.reference, member.model.folder, opening)
+def exporting(file: SuiteFile, model: SuiteModel) -> dict[str, Any]:
+    """How a model is exported on first use: in fp32 alone if none of its probes has a use for other graphs."""
+    probes = (probe for probe in file.probes if probe.models is None or model.label in probe.models)
+    used = [experiment(name) for probe in probes for name in chain(probe.function)]
+    exact = all(issubclass(own, Requested) and not issubclass(own.of_kind.stage, MixedRequests) for own in used)
+    precision = Precision.FP32 if exact else Precision.AUTO
+    return {"allow_pickle": model.allow_pickle, "precision": precision}
+
+
+def _run_member(member: Member, opening: Opening, given: Mapping[str, Any], options: RunOptions) -> State:
+    model = ModelReference(member.model.reference, member.model.folder, opening, given)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
     if again := shared.pop("again", None):  # the suite's, not the run's

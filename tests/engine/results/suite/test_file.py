@@ -8,6 +8,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.results.suite.checkpoint_steps import named_step
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.results.suite.suite_members import members_of
+from negengine.engine.results.suite.suite_run import exporting
 
 RIGHT = """\
 [[model]]
@@ -55,6 +56,10 @@ def test_models_probes_and_settings_are_multiplied(tmp_path):
         ("score-same-name", {"pairs": 6, "lazy": True, "coreference": "same-name"}),
         ("trex", {"corpus": ["TREx"]}),
     ]
+    assert exporting(file, file.models[0]) == {"allow_pickle": False, "precision": "auto"}
+    exact = '[[model]]\nmodel = "lab/a"\nallow_pickle = true\n[[probe]]\nprobe = "likelihood"\ndata = "a.csv"\n'
+    alone = read(tmp_path, exact)
+    assert exporting(alone, alone.models[0]) == {"allow_pickle": True, "precision": "fp32"}
     folders = [member.folder.relative_to(tmp_path).as_posix() for member in members_of(file, tmp_path)]
     first = ["score-pronoun/mini", "score-same-name/mini", "trex/mini", "score-pronoun/lab--tiny@step1000"]
     assert (folders[:4], len(folders)) == (first, 5 * 2 + 3)
