@@ -69,7 +69,7 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_VALUE = r"[A-Z][A-Z_=|]*\b|'[^']*'|-?\d[\d,.]*\b|[\w./=-]+(?=[:,;)]|$| --)"
+_VALUE = r"[A-Z][A-Z_=|]*\b|'[^']*'|-?\d[\d,.]*\b|[\w./=-]+(?=[:,;)]|$| --| or )"
 _OPTION = re.compile(rf"(?<![\w-])--([a-z][\w-]*)(?: ({_VALUE}))?")
 
 
@@ -86,7 +86,7 @@ def _as_arguments(message: str, takes: Mapping[str, bool]) -> str:
         is_plain = re.fullmatch(r"[A-Z_=|]+|'.*'|-?[0-9,.]+", value)
         return f"{name}={value if is_plain else repr(value)}"
 
-    return _OPTION.sub(written, message)
+    return _OPTION.sub(written, re.sub(r"(?<![\w-])-o(?= |$)", "output", message))
 
 
 def recorded(

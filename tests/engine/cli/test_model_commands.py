@@ -86,8 +86,9 @@ name = "own"
 name = "CpTp"
 role = "selecting"
 context = "{NAME} is {PROF} who likes to {ACT}."
-target = "{PRON} is a expert who can {MASK}."
+target = "{PRON} is an expert who can {MASK}."
 """
+TWICE = BROKEN + BROKEN.partition("\n\n")[2].replace("CpTp", "CpTv").replace("selecting", "control")
 
 
 @pytest.mark.everything
@@ -99,16 +100,16 @@ def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
     assert (len(shown["sentences"]), shown["content"]["pairs"]) == (10, 18_200)
 
 
-def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line_and_one_document(
+def test_a_model_that_knows_no_verb_a_sentence_twice_and_a_wrong_file_are_one_line_and_one_document(
     command, small_tokenizers, tmp_path
 ):
     write_fake_export(tmp_path / "model", small_tokenizers["WordPiece cased"].backend.to_str())
     done = command("patterns", "check", "italian", "--model", "model")
     assert done.status == 2
     assert "verbs.txt: none of 315 verbs is one token of model at the mask: give a model of their language" in done.said
-    (tmp_path / "own.toml").write_text(BROKEN)
+    (tmp_path / "own.toml").write_text(TWICE)
     done = command("patterns", "check", "own.toml")
-    assert (done.status, done.said) == (2, "negengine: own.toml:4: 'a expert' should be 'an expert'")
+    assert (done.status, done.said) == (2, "negengine: own.toml:9: CpTv has the same sentence as CpTp")
     assert "Findings" in done.out
     (tmp_path / "own.toml").write_text(BROKEN.replace("{PRON}", "{PRO}"))
     done = command("patterns", "check", "own.toml")

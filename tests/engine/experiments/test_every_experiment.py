@@ -329,20 +329,20 @@ def test_what_fails_is_what_the_experiment_says(made):
 
 WRONG = {
     "lama": [
-        ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),
+        ({"corpus": "Wikipedia"}, "corpus='Wikipedia': give GoogleRE, TREx"),
         ({"data": "nowhere"}, "nowhere: "),
-        ({"precision": "mixed"}, "--precision mixed: {} reports "),
+        ({"precision": "mixed"}, "precision='mixed': {} reports "),
     ],
-    "diagnostics": [({"draws": 0}, "--draws 0: give a number from 1")],
+    "diagnostics": [({"draws": 0}, "draws=0: give a number from 1")],
     "gh22": [
-        ({"ranks": [0], "model": "none"}, "--ranks 0: give a number from 1"),
-        ({"ranks": [10**6]}, r"--ranks.*: give a number from 1 to \d+"),
+        ({"ranks": [0], "model": "none"}, "ranks=0: give a number from 1"),
+        ({"ranks": [10**6]}, r"ranks.*: give a number from 1 to \d+"),
     ],
     "nli": [
-        ({"labels": "maybe"}, r"--labels maybe: 1 labels, but .* has 2"),
-        ({"max_length": 41}, r"--max-length 41: .* takes 5 to 40 tokens a pair"),
+        ({"labels": "maybe"}, r"labels='maybe': 1 labels, but .* has 2"),
+        ({"max_length": 41}, r"max_length=41: .* takes 5 to 40 tokens a pair"),
     ],
-    "cues": [({"precision": "mixed"}, "--precision mixed"), ({"files": ["a.txt"] * 2}, "a.txt: this text is given")],
+    "cues": [({"precision": "mixed"}, "precision='mixed'"), ({"files": ["a.txt"] * 2}, "a.txt: this text is given")],
 }
 
 
@@ -361,6 +361,8 @@ def test_a_folder_holds_one_experiment_and_another_one_changes_nothing_in_it(mad
         folder = made(name).folder
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         holds = "acts" if name == "gh22" else name
-        with pytest.raises(InputError, match=rf"holds a run of {holds}, .* one experiment; use --replace, which keeps"):
+        with pytest.raises(
+            InputError, match=rf"holds a run of {holds}, .* one experiment; use replace=True, which keeps"
+        ):
             call(other, folder)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

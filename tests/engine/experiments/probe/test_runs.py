@@ -173,8 +173,8 @@ def test_a_row_is_asked_for_all_its_targets_or_for_none(ask):
 
 ONE_BAD = {"sentence": ["b [MASK]."], "target": ["[SEP]"]}
 WRONG = [  # None: the table as it is
-    (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
-    (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
+    (None, {"sentence": "text"}, r"sentence='text': .*has no such column; it has 'sentence', 'target', 'other'"),
+    (None, {"method": "whole-word", "top": 2}, "method whole-word ranks the tokens"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
     ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {}, r"^the frame, row 1: target '\[SEP\]': '\[SEP\]' holds"),
     (
