@@ -67,15 +67,18 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     written = [value for node in graph.nodes for value in node.outputs if value.name]
     proto = graph.proto()
     names = [str(value.name) for value in written]
-    # A value that is an output stays in memory to the end: so its shape is one, and for its type a number of that type.
-    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "number"))
+    # A value that is an output stays in memory to the end: so its shape is one, and for its type none of its numbers.
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "none"))
     asked = {
-        name: (("Shape", [name], f"{name}/shape"), ("CastLike", ["number", name], f"{name}/kind")) for name in names
+        name: (
+            helper.make_node("Shape", [name], [f"{name}/shape"]),
+            helper.make_node("Flatten", [name], [f"{name}/flat"], axis=0),
+            helper.make_node("Compress", [f"{name}/flat", "none"], [f"{name}/kind"]),
+        )
+        for name in names
     }
-    _append(
-        proto, {name: [helper.make_node(kind, read, [to]) for kind, read, to in own] for name, own in asked.items()}
-    )
-    _set_outputs(proto, [to for own in asked.values() for *_, to in own])
+    _append(proto, asked)
+    _set_outputs(proto, [f"{name}/{what}" for name in names for what in ("shape", "kind")])
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
     ids = np.ones(shape, np.int32)
