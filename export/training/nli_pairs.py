@@ -39,8 +39,9 @@ from ...engine.library.training_options import NliOptions
 from ...engine.runs.results import unlike
 from ..quiet import quiet
 
-_TRAIN = "train.tsv"
-_DEV = ("dev.tsv", "dev_matched.tsv")  # MNLI has two dev sets; the authors' script took the matched one
+# Of GLUE, and of the authors of SNLI and MNLI. MNLI has two dev sets; the script of the paper took the matched one.
+_TRAIN = ("train.tsv", "*train.jsonl")
+_DEV = ("dev.tsv", "dev_matched.tsv", "*dev_matched.jsonl", "*dev.jsonl", "*valid*.jsonl")
 _BENCHMARK = "negation-nli"
 
 Example = tuple[str, str, int]  # a text, a hypothesis, and the number of the label
@@ -123,7 +124,7 @@ class SharedSentences:
     def sentences(self) -> list[str]:
         found = []
         for test, own in self.counts.items():
-            told = f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN}"
+            told = f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN[0]}"
             found.append(told + (f", {own['added']:,} with an added pair" if self.added or own["added"] else ""))
         return found
 
@@ -168,7 +169,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     if fraction is not None and not 0 < fraction < 1:
         raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
     there, hub = fetch(source, say) if options.data is None else (options.data, None)
-    train_file, dev_file = _file(there, (_TRAIN,), source), _file(there, _DEV, source)
+    train_file, dev_file = _file(there, _TRAIN, source), _file(there, _DEV, source)
     labels = SOURCES[source]
     (original, dev), unused = zip(*(_read(file, source, labels, say) for file in (train_file, dev_file)), strict=True)
     identity: dict[str, Any] = {
@@ -201,7 +202,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
 
 
 def _file(folder: Path, names: Sequence[str], source: str) -> Path:
-    found = next((folder / name for name in names if is_file(folder / name)), None)
+    found = next((path for name in names for path in sorted(folder.glob(name)) if is_file(path)), None)
     if found is None:
         raise InputError(f"{folder}: holds no {' or '.join(names)}; --data is GLUE's folder of {source}")
     return found

@@ -48,8 +48,8 @@ def close_to():
 def log_softmax():
     """Gives the log-probabilities of a network for one sentence's ids, fp32 [tokens, vocabulary]."""
 
-    def logprobs(network, ids):
+    def logprobs(network, ids, **options):
         with torch.inference_mode():
-            return network(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+            return network(input_ids=torch.tensor([ids]), **options).logits[0].log_softmax(-1)
 
     return logprobs

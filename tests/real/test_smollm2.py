@@ -75,9 +75,7 @@ def answers_are_those_of(transformers, close_to, log_softmax):
             text = row["sentence"]
             if text not in known:
                 before = text.partition("[MASK]")[0].rstrip()
-                known[text] = log_softmax(network, [begin, *tokenizer(before, add_special_tokens=False)["input_ids"]])[
-                    -1
-                ]
+                (known[text],) = log_softmax(network, [begin, *encoded(before)], logits_to_keep=1)
             logprobs = known[text]
             (wanted,) = encoded(f" {row['expected']}")
             assert close_to(row["logprob"], float(logprobs[wanted])), row

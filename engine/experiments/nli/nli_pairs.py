@@ -20,7 +20,7 @@ from typing import TypeVar
 from ...basics.errors import InputError
 from ...basics.reading import file_sha256, read_regular
 from ...requests.items import ORIGINAL
-from ...text.text_lines import MOST_TABLE, Located, Row, checked_length, decoded, stream_lines, stream_rows
+from ...text.text_lines import MOST_TABLE, Located, Row, checked_length, decoded, json_object, stream_lines, stream_rows
 
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
 NEW = "new"  # the condition of the pairs with negation
@@ -30,7 +30,8 @@ _ANNOTATORS = ["label1", "gold_label"]  # how GLUE's header of SNLI ends, though
 _LANGUAGES = ("language", "lang")
 # A text as a spreadsheet or pandas writes it: in quotation marks, with those inside doubled.
 _QUOTED, _DOUBLED = re.compile('"(?:[^"]|"")+"'), '""'
-_TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
+_TEXT, _HYPOTHESIS = ("sentence1", "Text", "premise"), ("sentence2", "Hypothesis", "hypothesis")
+_LABEL = ("gold_label", "label")
 _OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
 
 
@@ -208,7 +209,7 @@ def _check_triples(pairs: Sequence[Pair], *, whole: bool) -> None:
 
 
 def read_original(path: Path, source: str) -> PairSet:
-    """Read an original set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI)."""
+    """Read an original set: sentence1 and sentence2, or premise and hypothesis, and gold_label or label."""
     pairs: list[Pair] = []
     unused: Counter[str] = Counter()
     for found in stream_original(path, source):
@@ -228,8 +229,7 @@ def stream_original(path: Path, source: str) -> Iterator[Pair | Unused]:
 
 def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
     label = language = ""
-    lines = _with_one_label(stream_lines(path, "give a file of pairs", MOST_TABLE))
-    for item, row in enumerate(stream_rows(lines, str(path))):
+    for item, row in enumerate(_rows_of(path)):
         if not label:
             language = next((name for name in _LANGUAGES if name in row.fields), "")
             first = row.fields.get(language)
@@ -246,6 +246,16 @@ def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
             yield Unused.EMPTY
         else:
             yield _pair(path, row, source, item, "")
+
+
+def _rows_of(path: Path) -> Iterator[Row]:
+    """The rows of a table with tabs, or of JSON lines, as the authors of SNLI and MNLI publish them."""
+    lines = stream_lines(path, "give a file of pairs", MOST_TABLE)
+    if path.suffix != ".jsonl":
+        yield from stream_rows(_with_one_label(lines), str(path))
+        return
+    for line, location in lines:
+        yield Row({key: own for key, own in json_object(line, location).items() if isinstance(own, str)}, location)
 
 
 def _with_one_label(lines: Iterable[Located]) -> Iterator[Located]:
@@ -311,7 +321,7 @@ def _column(path: Path, row: Row, *names: str) -> str:
     header = row.fields
     if found := next((name for name in names if name in header), None):
         return found
-    raise InputError(f"{path}:1: no column {' or '.join(names)}; the header has {', '.join(header)}")
+    raise InputError(f"{path}:1: no column {', '.join(names)}; there are {', '.join(header)}")
 
 
 def _from_cp1252(content: bytes, path: Path) -> bytes:

@@ -1,5 +1,6 @@
 """The pairs of a training: files of GLUE, those of the hub, and pairs with negation that are learned or held out."""
 
+import json
 from dataclasses import replace
 
 import polars as pl
@@ -36,6 +37,32 @@ def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
     assert one == same != other
 
 
+def test_json_lines_of_the_authors_are_read_as_the_table_of_glue(tmp_path, shared):
+    """The keys of multinli_1.0_train.jsonl, and those of data sets on the hub; a pair without a majority has no label."""
+    keys = ("gold_label", "sentence1", "sentence2"), ("label", "premise", "hypothesis")
+    for (label, text, hypothesis), name in zip(keys, ("multinli_1.0", "mnli_en"), strict=True):
+        folder = tmp_path / name
+        folder.mkdir()
+        more = {"annotator_labels": ["neutral"], "genre": "fiction", "pairID": "1n", "idx": 3}
+        lines = [
+            json.dumps(more | {label: own, text: f"A dog, {number}.", hypothesis: 'A "pet".'})
+            for number, own in enumerate(("entailment", "neutral", "contradiction", "-"))
+        ]
+        for file in ("train", "dev_mismatched", "dev_matched" if name[:2] == "mu" else "valid"):
+            (folder / f"{name}_{file}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+        found = read("MNLI", folder)
+        labels = [Label(own) for own in ("entailment", "neutral", "contradiction")]
+        assert found.original == [
+            (f"A dog, {number}.", 'A "pet".', found.labels.index(own)) for number, own in enumerate(labels)
+        ]
+        assert "matched" not in found.dev_file.name or "mis" not in found.dev_file.name
+    (folder / "mnli_en_train.jsonl").write_text('{"premise": "A.", "hypothesis": 3, "label": "neutral"}\n')
+    with pytest.raises(InputError, match=r"mnli_en_train\.jsonl:1: no column sentence2, Hypothesis, hypothesis"):
+        read("MNLI", folder)
+    real = read("MNLI", shared / "data" / "datasets" / "mnli")
+    assert (len(real.original), len(real.dev)) == (7107, 1777)
+
+
 def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation):
     without = read("RTE", write(tmp_path))
     found = read("RTE", tmp_path, negation=0.7, negation_data=negation)
@@ -52,7 +79,7 @@ def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation)
 def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(tmp_path):
     (write(tmp_path) / "train.tsv").unlink()
     for content, said in (
-        (None, r"holds no train.tsv; --data is GLUE's folder of RTE"),
+        (None, r"holds no train.tsv or \*train.jsonl; --data is GLUE's folder of RTE"),
         (f"{HEADER}0\ta\tb\t-\n", "train.tsv:2: no row has a gold label"),
         (rows(6), r"nowhere: no such file or folder; give another --negation-data"),
     ):
