@@ -38,7 +38,7 @@ def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
 
 
 def test_json_lines_of_the_authors_are_read_as_the_table_of_glue(tmp_path, shared):
-    """The keys of multinli_1.0_train.jsonl, and those of data sets on the hub; a pair without a majority has no label."""
+    """The keys of multinli_1.0_train.jsonl, and of data sets on the hub; a pair without a majority has no label."""
     keys = ("gold_label", "sentence1", "sentence2"), ("label", "premise", "hypothesis")
     for (label, text, hypothesis), name in zip(keys, ("multinli_1.0", "mnli_en"), strict=True):
         folder = tmp_path / name
