@@ -6,6 +6,7 @@ They are made from the program and the files themselves, so they cannot be out o
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,21 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, OF_THE_ROOT))})", r"](\1", markdown)
     if "/" not in page.file.src_uri:  # a notebook has a page; its own page leads to the file
         markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
+    markdown = re.sub(r"<!-- columns of (.+) -->", lambda found: column_table(found[1]), markdown)
     return markdown.replace(COMMAND_LIST, command_pages.overview()).replace(FAMILY_LIST, family_table())
+
+
+def column_table(file: str) -> str:
+    """What stands in a file, and a row for each of its columns, or keys."""
+    own: dict[str, Any] = tomllib.loads((ROOT / "docs" / "columns.toml").read_text("utf-8"))[file]
+    before, after = (own.pop(name, "") for name in ("about", "after"))
+    kinds = {"metrics": "metric"}
+    heads = (kinds.get(file, "key" if file.endswith(".json") else "column"), "unit", "meaning")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|---|"]
+    for names, told in own.items():
+        unit, meaning = ("", f"as in `{told}`") if isinstance(told, str) else told
+        lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {unit} | {meaning} |")
+    return "\n\n".join(filter(None, [before, "\n".join(lines), after]))
 
 
 def family_table() -> str:

@@ -37,7 +37,7 @@ def test_the_files_of_tables_of_ones_own_are_documented(mini, tmp_path):
     asked = ng.probe(model, OWN, unwanted="group=a", output=tmp_path / "probe", **given)
     scored = ng.likelihood(model, tmp_path / "set", per_token=True, per_word=True, output=tmp_path / "run", **given)
     for name, run, own in (("probe", asked, OWN), ("likelihood", scored, {})):  # the table's own columns are kept
-        assert set(documented(f"items.parquet` of `{name}")) == set(columns(run.folder / "items.parquet")) - {*own}
+        assert set(documented(f"items.parquet of {name}")) == set(columns(run.folder / "items.parquet")) - {*own}
         assert documented("summary.parquet") == columns(run.folder / "summary.parquet")
         assert {"item", "sentence", "expected", "answer", "failed", "rank", "logprob"} <= {*run.sentences().columns}
     for file in ("tokens.parquet", "words.parquet"):

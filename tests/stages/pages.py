@@ -1,6 +1,6 @@
-"""A page as a list of elements, read with the standard library's parser; and the tables of docs/files.md."""
+"""A page as a list of elements, read with the standard library's parser; and the columns of docs/columns.toml."""
 
-import re
+import tomllib
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -82,8 +82,6 @@ def drawn_figures(run) -> dict[str, Any]:
 
 
 def documented(file: str) -> list[str]:
-    """The columns below the heading of a file, such as `items.parquet` or `` items.parquet` of `gh22 ``."""
-    sections = re.split(r"^##+ ", FILES.read_text("utf-8"), flags=re.MULTILINE)
-    (section,) = (text for text in sections if text.partition("\n")[0] == f"`{file}`")
-    (table,) = re.findall(r"^\| (?:column|key) \|.*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE)
-    return [name for row in table.splitlines() for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+    """The columns of a file, such as `items.parquet of gh22`, in their order."""
+    own = tomllib.loads(FILES.with_name("columns.toml").read_text("utf-8"))[file]
+    return [name for names in own if names not in {"about", "after"} for name in names.split()]

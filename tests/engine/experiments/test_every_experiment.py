@@ -178,8 +178,8 @@ def test_the_columns_of_rows_are_part_of_what_a_run_is(name, made, scored_run):
 def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     """Those of a table of one's own: tests/docs/test_files.py."""
     run = made(name)
-    shared = documented("items.parquet` of `requests") if name in REQUESTED else []
-    assert {*shared, *documented(f"items.parquet` of `{name}")} == set(run.frame("items.parquet").columns)
+    shared = documented("items.parquet of requests") if name in REQUESTED else []
+    assert {*shared, *documented(f"items.parquet of {name}")} == set(run.frame("items.parquet").columns)
     assert documented("summary.parquet") == run.frame("summary.parquet").columns
     assert name != "gh22" or {*documented("acts.parquet")} == {*run.acts.columns}
     shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
