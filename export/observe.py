@@ -71,22 +71,22 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "none"))
     asked = {
         name: (
-            helper.make_node("Shape", [name], [f"{name}/shape"]),
-            helper.make_node("Flatten", [name], [f"{name}/flat"], axis=0),
-            helper.make_node("Compress", [f"{name}/flat", "none"], [f"{name}/kind"]),
+            helper.make_node("Shape", [name], [f"{name} shape"]),
+            helper.make_node("Flatten", [name], [f"{name} flat"], axis=0),
+            helper.make_node("Compress", [f"{name} flat", "none"], [f"{name} kind"]),
         )
         for name in names
     }
     _append(proto, asked)
-    _set_outputs(proto, [f"{name}/{what}" for name in names for what in ("shape", "kind")])
+    _set_outputs(proto, [f"{name} {what}" for name in names for what in ("shape", "kind")])
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
     ids = np.ones(shape, np.int32)
     feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
     feeds["mask_position"] = np.zeros(shape[0], np.int32)
-    (found,) = _run(graph, session, [feeds], [f"{name}/shape" for name in names])
+    (found,) = _run(graph, session, [feeds], [f"{name} shape" for name in names])
     known = {
-        value: Layout(tuple(sizes.tolist()), kinds[f"{name}/kind"])
+        value: Layout(tuple(sizes.tolist()), kinds[f"{name} kind"])
         for value, name, sizes in zip(written, names, found, strict=True)
     }
     for value in graph.initializers:
@@ -121,7 +121,7 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     proto.graph.initializer.extend(numpy_helper.from_array(np.array([0]), name) for name in axes_input)
     further = {}
     for name, rank in ranks.items():
-        size, rows, peak, total = (f"{name}/{what}" for what in ("size", "rows", "peak", "total"))
+        size, rows, peak, total = (f"{name} {what}" for what in ("size", "rows", "peak", "total"))
         further[name] = [
             helper.make_node("Abs", [name], [size]),
             helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
@@ -130,7 +130,7 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
             helper.make_node("ReduceSum", [size], [total], keepdims=0),
         ]
     _append(proto, further)
-    outputs = [f"{name}/{what}" for name in ranks for what in ("peak", "total")]
+    outputs = [f"{name} {what}" for name in ranks for what in ("peak", "total")]
     _set_outputs(proto, outputs)
     found: dict[str, NDArray[np.float32]] = {}
     for seen in _run(graph, _session(graph, proto), batches, outputs):

@@ -414,7 +414,8 @@ class _Pool:
                 if self._ends[doing] < _ENDS:
                     return None
                 often = _ENDS * _TRIES
-                said = f"Ray: {doing} has ended its worker's process {often} times; is the memory full?"
+                # Both parts that a worker has in flight fail with it: which of them Ray tells first is chance.
+                said = f"Ray: {doing} or the part beside it has ended its worker {often} times; is the memory full?"
                 raise StoppedError(said) from None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"

@@ -113,7 +113,7 @@ def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoin
     """By the formula of Pimentel and Meister (2024), theorem 2, and that of their section 4.2 for the first word."""
     data = {"prefix": ["Maria is", "Jessica"], "text": ["Jessica likes to smoke.", "likes to smoke."]}
     if family != "gpt2":
-        with pytest.raises(InputError, match="with --per-word and without --windows"):
+        with pytest.raises(InputError, match="with per_word=True and without windows"):
             ng.likelihood(model, data, bow_correction=True, output=tmp_path / "run")
         return
     backend = model.exported.tokenizer.backend
