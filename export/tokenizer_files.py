@@ -27,7 +27,8 @@ from transformers.convert_slow_tokenizer import (
 from ..engine.inference.exported import TOKENIZER
 
 TOKENIZER_CONFIG, SPECIAL_TOKENS = "tokenizer_config.json", "special_tokens_map.json"
-TOKENIZER_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, "added_tokens.json", TOKENIZER)
+ADDED_TOKENS = "added_tokens.json"
+TOKENIZER_FILES = (TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TOKENIZER)
 VOCABULARIES = (  # where there is no tokenizer.json
     *("vocab.txt", "vocab.json", "merges.txt"),
     *("spm.model", "spiece.model", "sentencepiece.model", "sentencepiece.bpe.model", "tokenizer.model"),
@@ -64,9 +65,11 @@ def tokenizer_in(
     make = _from_sentencepiece if issubclass(convert, SpmConverter) else _from_merges
     backend = make(convert, files, settings)
     known = {key for key in settings if key.endswith("_token")} | {"model_input_names", "model_max_length"}
-    known |= {"padding_side", "truncation_side", "added_tokens_decoder"}
+    known |= {"padding_side", "truncation_side", "additional_special_tokens"}
     kept = {key: own for key, own in settings.items() if key in known and own is not None}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **kept)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, added_tokens_decoder=_beyond_vocabulary(folder, written, settings), **kept
+    )
 
 
 def _kind(config: PretrainedConfig, written: Mapping[str, Any]) -> Any:
@@ -97,8 +100,25 @@ def _inputs(kind: Any, written: Mapping[str, Any]) -> list[str]:
     return _SEGMENTED if kind is None or kind.__name__ != "BigBirdTokenizer" else [_SEGMENTED[0], _SEGMENTED[2]]
 
 
+def _beyond_vocabulary(folder: Path, written: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[int, AddedToken]:
+    """Number → token that was added to it: of tokenizer_config.json, else of the older added_tokens.json."""
+    if "added_tokens_decoder" in written:
+        return {int(number): _token(own) for number, own in written["added_tokens_decoder"].items()}
+    path = folder / ADDED_TOKENS
+    numbers = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    roles = {str(own) for key, own in settings.items() if key.endswith("_token")}
+    special = set(map(str, settings.get("additional_special_tokens") or []))
+    return {
+        number: AddedToken(token, normalized=token not in special, special=token in special)
+        for token, number in numbers.items()
+        if token not in roles
+    }
+
+
 def _token(own: Any) -> Any:
     """A setting; a token with its properties where a file has them."""
+    if isinstance(own, list):
+        return [_token(each) for each in own]
     if not isinstance(own, dict) or "content" not in own:
         return own
     return AddedToken(**{key: value for key, value in own.items() if key != "__type"})

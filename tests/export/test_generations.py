@@ -5,6 +5,7 @@ writes: its names of settings, its files of a tokenizer, its names of tensors.
 """
 
 import json
+from functools import partial
 
 import causal_checkpoints
 import numpy as np
@@ -21,7 +22,7 @@ from negengine.export.inventory import load_counted
 from negengine.export.tasks import TASKS
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import LOADERS, OF_64_TOKENS, WORDS, labelled, random_model, save, word_tokenizer
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from .families import ROWS, save_tiny
 
@@ -182,6 +183,61 @@ def test_a_mask_takes_the_space_before_it_where_there_is_no_tokenizer_json(tmp_p
     assert found("Anna likes <mask> now.")["input_ids"][1:-1] == [*words[0], found.mask_token_id, *words[1]]
 
 
+def divided(pieces, before, trainer, normalizer=None):
+    """A tokenizer of the library `tokenizers`, trained on the texts; its model writes the files of old checkpoints."""
+    backend = Tokenizer(pieces)
+    backend.pre_tokenizer = before
+    if normalizer:
+        backend.normalizer = normalizer
+    backend.train_from_iterator([*TEXTS, "Anna likes to smoke. The café isn't open."] * 3, trainer)
+    return backend
+
+
+def of_bytes(*special):
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(special_tokens=[*special], initial_alphabet=alphabet, show_progress=False)
+    return divided(models.BPE(), pre_tokenizers.ByteLevel(add_prefix_space=False), trainer)
+
+
+def of_word_pieces(*special):
+    trainer = trainers.WordPieceTrainer(special_tokens=[*special], show_progress=False)
+    pieces = models.WordPiece(unk_token="[UNK]")
+    return divided(pieces, pre_tokenizers.BertPreTokenizer(), trainer, normalizers.BertNormalizer())
+
+
+VOCABULARIES = {  # without tokenizer.json: the tokens around a text, and how the vocabulary is made
+    "roberta": ("fill-mask", (0, 2), partial(of_bytes, "<s>", "<pad>", "</s>", "<unk>", "<mask>")),
+    "gpt2": ("text-generation", (), partial(of_bytes, "<|endoftext|>")),
+    "bert": ("fill-mask", (2, 3), partial(of_word_pieces, "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")),
+}
+
+
+def add_a_word(folder, number, place):
+    """As transformers 4 kept a word that a user has added: before and since its version 4.34."""
+    word = {"content": "xylotrope", "lstrip": False, "normalized": True, "rstrip": False, "single_word": False}
+    written = {"added_tokens.json": {"xylotrope": number}, "tokenizer_config.json": {"added_tokens_decoder": {}}}
+    written["tokenizer_config.json"]["added_tokens_decoder"][str(number)] = word | {"special": False}
+    write(folder / place, written[place])
+
+
+@pytest.mark.parametrize("place", ["added_tokens.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("family", VOCABULARIES)
+def test_a_vocabulary_without_tokenizer_json_is_read_with_the_words_that_were_added(family, place, tmp_path):
+    task, around, make = VOCABULARIES[family]
+    backend = make()
+    hf.CONFIG_MAPPING[family]().save_pretrained(tmp_path)
+    backend.model.save(str(tmp_path))
+    for is_added in (False, True):
+        if is_added:
+            add_a_word(tmp_path, backend.get_vocab_size(), place)
+            backend.add_tokens(["xylotrope"])
+        found = load(locate(str(tmp_path)), TASKS[task].head).tokenizer
+        for text in ("Anna likes the café.", " it isn't  open", "a xylotrope is no xylotropes", "我 ?"):
+            ids = backend.encode(text, add_special_tokens=False).ids
+            assert found(text)["input_ids"] == [*around[:1], *ids, *around[1:]]
+        assert found.get_vocab() == backend.get_vocab()
+
+
 def test_sentencepiece_models_are_divided_as_by_sentencepiece_itself(tmp_path):
     import sentencepiece
 
@@ -195,6 +251,12 @@ def test_sentencepiece_models_are_divided_as_by_sentencepiece_itself(tmp_path):
             ids = found(text, add_special_tokens=False)["input_ids"]
             known = found.get_vocab()
             assert ids == [known.get(piece, found.unk_token_id) for piece in authors.encode(text, out_type=str)]
+        for place in ("added_tokens.json", "tokenizer_config.json"):
+            add_a_word(folder, len(known), place)
+            further = load(locate(str(folder)), TASKS["fill-mask"].head).tokenizer
+            assert further.get_vocab() == known | {"xylotrope": len(known)}
+            assert len(known) in further("anna likes xylotrope")["input_ids"]
+            (folder / place).unlink()
 
 
 @pytest.mark.parametrize(

@@ -437,7 +437,7 @@ def test_a_tokenizer_of_transformers_5_is_read(family, saved):
     changed(folder, "tokenizer_config.json", tokenizer_class="TokenizersBackend", extra_special_tokens=["<e>"])
     (folder / "special_tokens_map.json").unlink(missing_ok=True)
     source = locate(str(folder))
-    found = load_tokenizer(source, FILL_MASK.head)
+    found = load_tokenizer(source, load_config(source), FILL_MASK.head)
     text = f"a man who likes to {before.mask_token} sleep"
     assert found(text)["input_ids"] == before(text)["input_ids"]
     assert (found.mask_token_id, found.pad_token_id) == (before.mask_token_id, before.pad_token_id)
