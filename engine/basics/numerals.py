@@ -4,21 +4,26 @@ from collections.abc import Sequence
 
 NAMED = 0.05
 """The limit of p that texts name."""
-_FURTHER = 6  # decimals at most where a limit asks for more than were wanted
+_FURTHER, _DIGITS = 2, 6  # decimals, and digits, at most beyond those that were wanted, where a limit asks for more
 
 
 def fixed(value: float, decimals: int, limits: Sequence[float] = (), sign: str = "") -> str:
     """A number with so many decimals, or with more where rounding would move it to, or beyond, one of the limits.
 
-    99.96 is `99.96` where 100 is a limit, and `100.0` where it is not. `sign` is `+` for a sign before every number.
+    99.96 is `99.96` where 100 is a limit, and `100.0` where it is not; 99.999998 is `99.999`. `sign` is `+` for a sign
+    before every number.
     """
     value = round(value, 9)  # 63.75 and 63.749999999999993 are one number, computed in two ways
-    return _kept(value, [f"{sign},.{n}f" for n in range(decimals, max(decimals, _FURTHER) + 1)], limits)
+    least = 10.0 ** -(decimals + _FURTHER)
+    for limit in limits:
+        if 0 < abs(value - limit) < least:
+            value = limit + (least if value > limit else -least)
+    return _kept(value, [f"{sign},.{n}f" for n in range(decimals, decimals + _FURTHER + 1)], limits)
 
 
 def significant(value: float, digits: int, limits: Sequence[float] = (NAMED,), sign: str = "") -> str:
     """A number with so many significant digits, or with more as in `fixed`: 0.0498 is not `0.05`."""
-    return _kept(value, [f"{sign}.{n}g" for n in range(digits, digits + _FURTHER)], limits)
+    return _kept(value, [f"{sign}.{n}g" for n in range(digits, digits + _DIGITS)], limits)
 
 
 def percent(share: float, decimals: int = 1) -> str:
