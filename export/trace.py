@@ -51,6 +51,7 @@ class Torch:
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
+        model.config.use_cache = False  # for models that do not name it among their inputs, as Granite's
         example = tuple(torch.ones((2, 16), dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
         quietly = redirect_stderr(StringIO())

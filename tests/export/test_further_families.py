@@ -1,4 +1,4 @@
-"""Families that PyTorch's exporter alone exports, of both kinds: they decide as PyTorch."""
+"""Further families, of both kinds: they decide as PyTorch. PyTorch's exporter alone exports all but one of them."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.export.build import build
 from negengine.export.check import check
+from negengine.export.known_keys import refuse_unread
 from tiny_checkpoints import random_model, save, word_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
 
@@ -20,8 +21,9 @@ SHARED = SIZES | {"num_key_value_heads": 2, "head_dim": 16}
 WINDOWS = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention"]}
 LINEAR = {"layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 LINEAR |= {"linear_key_head_dim": 16, "linear_value_head_dim": 16}
-EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
-WITH_A_SHARED_ONE = EXPERTS | {"shared_expert_intermediate_size": 32}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2}
+OF_A_WIDTH = EXPERTS | {"moe_intermediate_size": 64}
+WITH_A_SHARED_ONE = OF_A_WIDTH | {"shared_expert_intermediate_size": 32}
 STATES = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_chunk_size": 8}
 MASKED = {"eurobert": SHARED, "nomic_bert": SIZES}
 CAUSAL = {
@@ -44,12 +46,13 @@ CAUSAL = {
     "qwen2_moe": SHARED | WITH_A_SHARED_ONE,
     "qwen3_5_moe_text": SHARED | LINEAR | WITH_A_SHARED_ONE,
     "qwen3_5_text": SHARED | LINEAR,
-    "qwen3_moe": SHARED | EXPERTS,
+    "qwen3_moe": SHARED | OF_A_WIDTH,
     "qwen3_next": SHARED | LINEAR | WITH_A_SHARED_ONE,
     "zamba2": SHARED
     | {"layers_block_type": ["mamba", "hybrid"], "mamba_headdim": 16, "mamba_ngroups": 2, "n_mamba_heads": 8}
     | {"mamba_d_state": 16, "chunk_size": 8, "num_mem_blocks": 1},
 }
+OF_OPTIMUM = {"gemma3_text"}
 # Attentions that one operator computes, where the types of layers do not tell.
 FUSED = {"gpt_oss": 0, "mamba2": 0, **dict.fromkeys(("bamba", "nemotron_h", "zamba2"), 1)}
 
@@ -62,6 +65,12 @@ def checkpoint(folder, family, sizes, loader):
     return save(folder / family, random_model(loader, config), tokenizer)
 
 
+def test_the_small_models_say_only_what_their_classes_read():
+    for family, sizes in (MASKED | CAUSAL).items():
+        config = CONFIG_MAPPING[family](**sizes)
+        refuse_unread(family, config, config.to_dict())
+
+
 @pytest.mark.parametrize("family", few([*MASKED, *CAUSAL], "eurobert", "qwen3_next", "mamba2", "nemotron_h"))
 def test_a_family_decides_as_pytorch(family, tmp_path):
     is_causal = family in CAUSAL
@@ -69,7 +78,7 @@ def test_a_family_decides_as_pytorch(family, tmp_path):
     source = checkpoint(tmp_path, family, (MASKED | CAUSAL)[family], loader)
     assert check(str(source)).possible
     exported = load_exported(build(str(source), tmp_path / "out"))
-    assert exported.info["exporter"] == "PyTorch"
+    assert exported.info["exporter"] == ("Optimum" if family in OF_OPTIMUM else "PyTorch")
     kinds = (MASKED | CAUSAL)[family].get("layer_types", ())
     attentions = FUSED.get(family, 2 - kinds.count("linear_attention") - kinds.count("mamba"))
     assert exported.info["fused"]["attention"] == attentions
