@@ -262,9 +262,9 @@ def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_
 
 
 def test_a_model_with_other_rotations_for_long_texts_takes_none_that_needs_them(tmp_path):
-    long = {"max_position_embeddings": 1100, "original_max_position_embeddings": 600}
+    long = {"max_position_embeddings": 300, "original_max_position_embeddings": 200}
     exported = load_exported(build(str(write_causal(tmp_path / "phi", "phi3", **long)), tmp_path / "out"))
-    assert exported.max_length == max(exported.info["compared_lengths"]) == 600
+    assert exported.max_length == max(exported.info["compared_lengths"]) == 200
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,8 @@ def test_mixed_and_fp32_have_the_first_choices_of_transformers_and_few_close_cal
     mixed = Mixed(method, opened.low_precision, opened.reference, known)
     np.testing.assert_array_equal(Decisions.joined(mixed.decide_each(asked)).top1, fp32.top1)
     audit, _ = mixed.take_audit()
-    assert (
-        audit.close <= 0.05 * audit.decided
-    )  # 3.6 % of 504 were measured; drawn residues are less certain than natural ones
+    # Residues that are drawn from the model are less certain than those of nature: 3.6 % of 504 were close calls.
+    assert audit.close <= 0.05 * audit.decided
 
 
 def test_probe_gives_the_log_probabilities_of_transformers(
@@ -159,7 +158,6 @@ def test_likelihood_knows_a_mutation(folder, command, sequences, masked, chances
     (tmp_path / "pairs.csv").write_text("\n".join(["sentence_good,sentence_bad", *pairs]) + "\n", "utf-8")
     command("likelihood", folder, tmp_path / "pairs.csv", "-o", tmp_path / "run")
     rows = command("show", tmp_path / "run", "--json")["sentences"]
-    good = sorted((row for row in rows if row["condition"] == "good"), key=lambda row: row["row"])
-    for row, wanted in zip(good, originals, strict=True):
-        assert close_to(row["logprob"], wanted), row
-    assert np.mean([row["accuracy"] for row in good]) > 0.9
+    for row, wanted in zip(sorted(rows, key=lambda row: int(row["item"])), originals, strict=True):
+        assert close_to(row["good_logprob"], wanted), row
+    assert np.mean([not row["failed"] for row in rows]) > 0.9

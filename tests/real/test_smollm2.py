@@ -80,7 +80,8 @@ def answers_are_those_of(transformers, close_to, log_softmax):
             (wanted,) = encoded(f" {row['expected']}")
             assert close_to(row["logprob"], float(logprobs[wanted])), row
             assert close_to(row["answer_logprob"], float(logprobs.max())), row
-            assert row["answer"] == tokenizer.decode(logprobs.argmax()).strip(), row
+            best = int(logprobs.argmax())  # a space alone is shown as the vocabulary has it
+            assert row["answer"] in {tokenizer.decode(best).strip(), tokenizer.convert_ids_to_tokens(best)}, row
             assert row["rank"] == 1 + int((logprobs > logprobs[wanted]).sum()), row
 
     return compare
@@ -121,6 +122,7 @@ def test_lama(place, run, shared, answers_are_those_of):
             few = [line for line, _ in zip(facts, range(60), strict=False)]
         (place / "facts" / f"{corpus}.jsonl").write_text("".join(few), "utf-8")
     rows = run("lama", "--data", place / "facts", "--corpus", "TREx", "--corpus", "ConceptNet")
+    rows = [row for row in rows if row["logprob"] is not None]  # a negated query has no word
     assert len(rows) >= 20
     answers_are_those_of(rows)
 
@@ -136,18 +138,16 @@ def test_likelihoods_of_200_pairs_of_blimp(place, run, shared, transformers, clo
     begin = tokenizer.convert_tokens_to_ids(BEGIN)
     pairs = []
     with zipfile.ZipFile(shared / "data" / "datasets" / "blimp" / "BLiMP.zip") as archive:
-        for name in sorted(name for name in archive.namelist() if name.endswith(".jsonl")):
+        for name in sorted(name for name in archive.namelist() if name.endswith(".jsonl") and "__MACOSX" not in name):
             pairs += archive.read(name).decode("utf-8").splitlines()[:3]
     (place / "pairs.jsonl").write_text("\n".join(pairs[:200]) + "\n", "utf-8")
     rows = run("likelihood", place / "pairs.jsonl")
-    assert len(rows) == 400
-    sums = {}
+    assert len(rows) == 200
     for row in rows:
-        ids = [begin, *tokenizer(row["sentence"], add_special_tokens=False)["input_ids"]]
-        logprobs = log_softmax(network, ids)
-        sums[row["item"], row["condition"]] = float(logprobs[:-1].gather(1, torch.tensor(ids[1:])[:, None]).sum())
-        assert close_to(row["logprob"], sums[row["item"], row["condition"]]), row
-    for row in rows:
-        if row["condition"] == "good":
-            difference = sums[row["item"], "good"] - sums[row["item"], "bad"]
-            assert row["accuracy"] == (difference > 0) or abs(difference) < 0.01, row
+        sums = []
+        for side in ("good", "bad"):
+            ids = [begin, *tokenizer(row[side], add_special_tokens=False)["input_ids"]]
+            logprobs = log_softmax(network, ids)
+            sums.append(float(logprobs[:-1].gather(1, torch.tensor(ids[1:])[:, None]).sum()))
+            assert close_to(row[f"{side}_logprob"], sums[-1]), row
+        assert row["failed"] == (sums[0] <= sums[1]) or abs(sums[0] - sums[1]) < 0.01, row

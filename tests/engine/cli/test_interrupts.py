@@ -61,7 +61,13 @@ def parts(folder):
 
 
 @pytest.mark.parametrize(
-    ("sign", "more"), [("SIGINT", []), ("SIGTERM", ["--device", "cpu,cpu"]), ("SIGHUP", []), ("SIGKILL", [])]
+    ("sign", "more"),
+    [
+        ("SIGINT", []),
+        ("SIGTERM", ["--device", "cpu,cpu"]),
+        pytest.param("SIGHUP", [], marks=pytest.mark.everything),
+        ("SIGKILL", []),
+    ],
 )
 def test_a_stopped_run_says_the_command_that_resumes_it_to_the_bytes_of_an_undisturbed_one(
     sign, more, start, selected_run, tmp_path
