@@ -107,10 +107,10 @@ FAMILIES = {
     ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlm-roberta-xl": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
-    **dict.fromkeys(("flaubert", "xlm"), Family(reads_padding=True)),
+    **dict.fromkeys(("flaubert", "xlm"), Family(by_torch=True, reads_padding=True)),
     "xmod": Family(refused=Refusal("a text takes the layers of its language, and a graph has the same for all")),
     **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3", "phi3"), Family(by_torch=True)),
-    **dict.fromkeys(("eurobert", "flaubert", "gemma4_text", "nomic_bert", "xlm"), Family(by_torch=True)),
+    **dict.fromkeys(("eurobert", "gemma4_text", "nomic_bert"), Family(by_torch=True)),
     **dict.fromkeys(
         (
             *("olmo_hybrid", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"),

@@ -21,6 +21,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.checkpoint import load, load_config, load_tokenizer, locate
+from negengine.export.families import padding_id
 from negengine.export.inventory import load_counted
 from negengine.export.known_keys import refuse_unread
 from negengine.export.quiet import quiet
@@ -481,6 +482,12 @@ def test_the_padding_id_matters_only_where_positions_count_by_it(saved, tmp_path
     exported = load_exported(out)
     assert exported.padding_id is None
     assert exported.info["inventory"] == read(folder)[1].digest
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [(hf.FlaubertConfig, 7), (hf.XLMConfig, 7), (hf.BertConfig, None)])
+def test_a_text_ends_at_its_padding_in_families_whose_model_counts_tokens_up_to_it(kind, wanted):
+    """FlauBERT and XLM mask what follows the padding token: transformers computes lengths from it."""
+    assert padding_id(kind(pad_token_id=7)) == wanted
 
 
 def test_a_graph_that_is_read_wrong_is_not_proved_right(saved, tmp_path, monkeypatch):
