@@ -12,6 +12,7 @@ from typing import TypeVar
 from .versions import requirement
 
 Kind = TypeVar("Kind", bound=StrEnum)
+LARGEST = 2**63 - 1  # the largest whole number that run.json holds
 
 # Errors of the operating system that say something about the machine, and nothing about this program.
 OF_THE_MACHINE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOLCK})
@@ -94,7 +95,7 @@ def check_number(option: str, value: float | None, least: float, most: int) -> N
     """Raise InputError for a number that is too small or too large; None passes. `option` is such as `--seed`."""
     if value is not None and not least <= value <= most:
         given = "of more than 20 digits" if abs(value) >= 10**20 else str(value)  # Python refuses to print thousands
-        limits = f"from {least:,} to {most:,}" if most < 2**63 - 1 else f"of at least {least:,}"
+        limits = f"from {least:,} to {most:,}" if most < LARGEST else f"of at least {least:,}"
         raise InputError(f"{option} {given}: give a number {limits}")
 
 

@@ -18,12 +18,12 @@ def fixed(value: float, decimals: int, limits: Sequence[float] = (), sign: str =
     for limit in limits:
         if 0 < abs(value - limit) < least:
             value = limit + (least if value > limit else -least)
-    return _kept(value, [f"{sign},.{n}f" for n in range(decimals, decimals + _FURTHER + 1)], limits)
+    return _kept(value, [f"{sign}z,.{n}f" for n in range(decimals, decimals + _FURTHER + 1)], limits)
 
 
 def significant(value: float, digits: int, limits: Sequence[float] = (NAMED,), sign: str = "") -> str:
     """A number with so many significant digits, or with more as in `fixed`: 0.0498 is not `0.05`."""
-    return _kept(value, [f"{sign}.{n}g" for n in range(digits, digits + _DIGITS)], limits)
+    return _kept(value, [f"{sign}z.{n}g" for n in range(digits, digits + _DIGITS)], limits)
 
 
 def percent(share: float, decimals: int = 1) -> str:
@@ -32,13 +32,10 @@ def percent(share: float, decimals: int = 1) -> str:
 
 
 def _kept(value: float, forms: Sequence[str], limits: Sequence[float]) -> str:
-    texts = (f"{value:z{form}}" if form[0] != "+" else f"{value:+z{form[1:]}}" for form in forms)
     sides = [_side(value, limit) for limit in limits]
-    text = ""
-    for text in texts:
-        if [_side(float(text.replace(",", "")), limit) for limit in limits] == sides:
-            break
-    return text
+    texts = [f"{value:{form}}" for form in forms]
+    on_its_side = (text for text in texts if [_side(float(text.replace(",", "")), own) for own in limits] == sides)
+    return next(on_its_side, texts[-1])
 
 
 def _side(value: float, limit: float) -> int:

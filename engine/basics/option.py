@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, Union
 
 from .choices import Precision, devices_help
-from .errors import check_number, choice
-
-LARGEST = 2**63 - 1  # the largest whole number that run.json holds
+from .errors import LARGEST, check_number, choice
 
 
 @dataclass(frozen=True)

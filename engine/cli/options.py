@@ -21,7 +21,7 @@ _OUTPUT = "The folder to write (default: models/NAME)."
 Output = Annotated[Path | None, Option(_OUTPUT, "DIR", flags=("--output", "-o"))]
 _MOVED = "The folder of the run's model, if it was moved (default: where it was)."
 MovedModel = Annotated[str | None, Option(_MOVED, "DIR")]
-RunFolder = Annotated[Path | None, Option("The run folder (default: {}).", "DIR", flags=("--output", "-o"))]
+RunFolder = Annotated[Path | None, Option("The run folder.", "DIR", flags=("--output", "-o"))]
 _REPLACE = "Keep another run in this folder, such as one of an older table, under the name RUN.1."
 Replace = Annotated[bool, Option(_REPLACE)]
 Device = Annotated[str, Option(f"{devices_help()}.", "DEVICE")]

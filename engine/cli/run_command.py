@@ -12,7 +12,7 @@ import click
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
 from ..basics.limits import refuse_little_memory
-from ..basics.option import Opening, Option, OptionField, flag, option_field, options_of, options_of_function
+from ..basics.option import Opening, OptionField, flag, option_field, options_of, options_of_function
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
@@ -123,7 +123,10 @@ def run_command(
     `folder` is what the run folder is by default, in words, and `mixes` whether a low-precision model may decide.
     """
     own = options_of_function(function).values() if fields is None else fields
-    common = [replace(field, option=_about(field, folder, mixes)) for field in _COMMON]
+    told = {"output": f"The run folder (default: {folder})."} | ({} if mixes else {"precision": _IN_FP32})
+    common = [
+        replace(field, option=replace(field.option, help=told.get(field.name, field.option.help))) for field in _COMMON
+    ]
 
     def run(*, form: str, as_json: bool, **values: Any) -> None:
         refuse_little_memory()
@@ -131,11 +134,6 @@ def run_command(
         print_result(function(setup, **values), form, as_json, verbose=setup.values["verbose"])
 
     return Command(run, [*own, *common, *PRINTING], **{"told": function.__doc__, **more})
-
-
-def _about(field: OptionField, folder: str, mixes: bool) -> Option:
-    told = {"output": field.option.help.format(folder)} | ({} if mixes else {"precision": _IN_FP32})
-    return replace(field.option, help=told.get(field.name, field.option.help))
 
 
 def table_command(function: "Callable[..., Shown]") -> Command:

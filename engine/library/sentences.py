@@ -37,8 +37,9 @@ PAIR = ("good", "bad", "difference", "good_logprob", "bad_logprob")
 def names_for_people(names: Sequence[str], own: Mapping[str, str], renamed: Mapping[str, str]) -> dict[str, str]:
     """Columns of `sentence_rows` or `pair_rows` → as people see them; no two are alike but for upper and lower case.
 
-    A user's own columns keep their names, and ours make room: `run_item` beside the user's `item`. Only where ours is
-    what a table shows, such as the answer, the user's is `table_answer`. `renamed`: columns of ours with other names.
+    A user's own columns keep their names. A column of ours with the same name gets another one: `run_item` beside the
+    user's `item`. Columns that a table shows, such as `answer`, keep their names, and the user's is `table_answer`.
+    `renamed` has other names for columns of ours.
     """
     there = {f"table_{name}" if f"table_{name}" in names else name: user for name, user in own.items()}
     ours = {name: renamed.get(name, name) for name in names if name not in there}

@@ -6,7 +6,6 @@ words × patterns → requests with their texts, part by part → token ids → 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +26,7 @@ from ..text.composition import Composer, composer
 from ..text.pattern import VERB, Pattern, column, expected_verbs, sentence_texts
 from ..text.token_ids import Bucket, EncodedSentences
 from .items import WHY
-from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, complete
+from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, WithoutFiles, complete
 from .word import Word
 
 NOT_A_TEXT = "a word of the sentence is not a text of its own, such as a byte"
@@ -35,7 +34,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Composed:
+class Composed(WithoutFiles):
     """Each pattern over each row of words, a source of `RequestStage`. A part is a range of rows, pattern by pattern.
 
     A request has the columns of its row, `condition` and `pattern`; a reason in `why` where it lacks a word.
@@ -73,15 +72,6 @@ class Composed:
             lacks = pl.any_horizontal(pl.col("text", "word").is_null())
             made.append(own.with_columns(pl.when(lacks).then(pl.lit(NOT_A_TEXT)).alias(WHY), **self.keys))
         return complete(pl.concat(made), self.kind, self.dataset)
-
-    def place(self, number: int, request: Mapping[str, Any]) -> None:  # noqa: ARG002 - the experiment knows more
-        return None
-
-    def paths(self) -> Mapping[str, Path]:
-        return {}
-
-    def at(self, places: Mapping[str, Path]) -> "Composed":  # noqa: ARG002 - it has no files
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +134,7 @@ class ComposedRequests(MixedRequests[LanguageModel, Decider]):
     def check(self, say: Callable[[str], None]) -> None:
         known = {own.condition for own in self.composed}
         if lost := [condition for condition, _ in self.requests.patterns if condition not in known]:
-            raise InputError(f"{lost[0]}: there are no words that its sentences can hold; choose others")
+            raise InputError(f"{lost[0]}: its sentences can hold none of the words; choose other words")
         for own in self.composed:
             refuse_too_long(self.exported, own.composer.longest(own.fillers), f"{own.condition} {own.pattern.name}")
         asked = sum(len(own.rows) for own in self.composed)

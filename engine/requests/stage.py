@@ -117,8 +117,21 @@ class Source(Protocol):
         """The same files in other places."""
 
 
+class WithoutFiles:
+    """A source that has its requests in memory."""
+
+    def place(self, number: int, request: Mapping[str, Any]) -> None:  # noqa: ARG002 - the experiment knows more
+        return None
+
+    def paths(self) -> Mapping[str, Path]:
+        return {}
+
+    def at(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - there are no files
+        return self
+
+
 @dataclass(frozen=True, eq=False)
-class InMemory:
+class InMemory(WithoutFiles):
     """A frame of requests as a source."""
 
     frame: pl.DataFrame
@@ -152,15 +165,6 @@ class InMemory:
     def read(self, number: int) -> pl.DataFrame:
         part = self.parts[number]
         return self.frame.slice(part.start, len(part))
-
-    def place(self, number: int, request: Mapping[str, Any]) -> None:  # noqa: ARG002 - the experiment knows more
-        return None
-
-    def paths(self) -> Mapping[str, Path]:
-        return {}
-
-    def at(self, places: Mapping[str, Path]) -> "InMemory":  # noqa: ARG002 - it has no files
-        return self
 
 
 Part = tuple[pl.DataFrame, Any]

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from ..basics.errors import check_number
+from ..basics.errors import LARGEST, check_number
 
 # The constants of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", fig. 14).
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
@@ -19,7 +19,7 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 def checked_seed(seed: int) -> int:
     """The same seed. InputError below 0, which NumPy refuses, and above 63 bits, which run.json refuses."""
-    check_number("--seed", seed, 0, 2**63 - 1)
+    check_number("--seed", seed, 0, LARGEST)
     return seed
 
 

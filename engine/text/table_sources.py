@@ -301,7 +301,7 @@ def in_memory(data: Any) -> Source:
 def sources_of(path: Path) -> Iterator[list[Source]]:
     """A file, or the tables of a folder or of an archive (zip) in the order of their names.
 
-    What systems and spreadsheets hide beside others is left alone. Raises InputError if there is no table.
+    Hidden files are left out. Raises InputError if no file is a table.
     """
     with TemporaryDirectory(prefix="negengine-zip-") as unpacked:
         if not is_folder(path) and not _is_archive(path):
@@ -383,7 +383,7 @@ _FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Nu
 
 
 def _plain(column: pl.Series) -> pl.Series:
-    """The same as a plain column. Categories and spans of time become texts. Lists, maps and the like are left out."""
+    """The column in a plain type. Categories and durations become texts. Lists and maps become nulls."""
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):

@@ -101,13 +101,14 @@ def plain(sentence: str) -> str:
 class SharedSentences:
     """The sentences that tests share with what is learned, be they a text or a hypothesis; as `plain` gives them."""
 
-    train: frozenset[str]  # with the pairs of train.tsv
+    train: frozenset[str]  # with the pairs of the training file
     added: frozenset[str]  # with the added pairs with negation
     counts: Mapping[str, Mapping[str, int]]  # test → its `pairs`, and those that share a sentence with `train`, `added`
+    file: str  # the name of the training file
 
     @classmethod
     def find(
-        cls, tests: Mapping[str, Sequence[Example]], train: Iterable[Example], added: Iterable[Example]
+        cls, tests: Mapping[str, Sequence[Example]], train: Iterable[Example], added: Iterable[Example], file: str
     ) -> "SharedSentences":
         tested = {plain(side) for pairs in tests.values() for pair in pairs for side in pair[:2]}
         known = {
@@ -119,12 +120,12 @@ class SharedSentences:
             | {name: sum(plain(t) in own or plain(h) in own for t, h, _ in pairs) for name, own in known.items()}
             for test, pairs in tests.items()
         }
-        return cls(**known, counts=counts)
+        return cls(**known, counts=counts, file=file)
 
     def sentences(self) -> list[str]:
         found = []
         for test, own in self.counts.items():
-            told = f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN[0]}"
+            told = f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {self.file}"
             found.append(told + (f", {own['added']:,} with an added pair" if self.added or own["added"] else ""))
         return found
 
@@ -195,7 +196,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
         say(f"{source}: {learned:,} pairs with negation to learn from, {held_out:,} held out")
         added = [_example(pair, labels) for pair in negation.train]
         tests = {"dev": dev, "held out": [_example(pair, labels) for pair in negation.held_out]}
-    shared = SharedSentences.find(tests, original, added)
+    shared = SharedSentences.find(tests, original, added, train_file.name)
     for sentence in shared.sentences():
         say(f"{source}, {sentence}")
     return NliData(source, original, dev, dev_file, negation, shared, identity, [*filter(None, unused)], hub)

@@ -1,4 +1,4 @@
-"""What `verify` checks of the test: recorded decisions asked again, and of a selection what it left out."""
+"""What `verify` asks the model again: recorded decisions, and candidates that a selection has left out."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence

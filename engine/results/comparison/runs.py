@@ -46,7 +46,7 @@ def refuse_unlike(runs: Sequence[Run], may_differ: Sequence[str] = ()) -> None:
 
 
 def other_vocabularies(runs: Sequence[Run], frame: pl.DataFrame) -> list[str]:
-    """A warning where numbers that are no rates, as log-probabilities, are of models with different vocabularies."""
+    """A warning where models with different vocabularies are compared by other numbers than rates."""
     known = {run.tokenizer_sha256 for run in runs} - {""}
     if len(known) < 2 or frame.filter(pl.col("unit").eq("") & pl.col("metric").ne("spearman")).is_empty():
         return []
