@@ -270,6 +270,8 @@ class _Pool:
         # A call of an actor → the actor, the part, and the parts that were still to do
         self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
         self._lost: dict[Any, float] = {}  # actor that cannot be reached → since when
+        # Actors whose process ended. Their two parts failed together: a part alone shows whether it was the cause.
+        self._one_at_a_time: set[Any] = set()
         self._ends: Counter[str] = Counter()  # what a worker was doing when its process ended → how often
         self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
         self._control = ray.get_runtime_context().gcs_address
@@ -314,7 +316,10 @@ class _Pool:
         waiting, left = deque(numbers), set(numbers)
         while left:
             while waiting and self._idle:
-                actor, number = self._idle.popleft(), waiting.popleft()
+                actor = self._idle.popleft()
+                if actor in self._one_at_a_time and any(own is actor for own, *_ in self._calls.values()):
+                    continue  # it is idle again with its answer
+                number = waiting.popleft()
                 self._calls[call(actor, number)] = actor, number, left
             if not (answered := self._wait([*self._calls], _FOR_OTHERS)):
                 waiting = waiting or deque(sorted(left))
@@ -410,12 +415,12 @@ class _Pool:
             now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
             if unreached and now - self._lost.setdefault(actor, now) < _UNREACHED:
                 time.sleep(_BEFORE_AGAIN)
+                self._one_at_a_time.add(actor)
                 self._ends[doing] += bool(doing) and self._is_back(actor)
                 if self._ends[doing] < _ENDS:
                     return None
                 often = _ENDS * _TRIES
-                # Both parts that a worker has in flight fail with it: which of them Ray tells first is chance.
-                said = f"Ray: {doing} or the part beside it has ended its worker {often} times; is the memory full?"
+                said = f"Ray: {doing} has ended its worker's process {often} times; is the memory full?"
                 raise StoppedError(said) from None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
