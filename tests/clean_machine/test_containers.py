@@ -41,7 +41,8 @@ def test_the_command_of_the_recipes_installs_a_program_that_runs(mini, tmp_path)
 
 def test_kubernetes_uses_the_image_of_the_recipe_with_extras_that_exist():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    named = re.findall(r"EXTRAS=(\w+(?:,\w+)*)", "".join(path.read_text("utf-8") for path in ROOT.glob("examples/*/*")))
+    recipes = [path for end in ("yaml", "sh", "def", "Dockerfile") for path in ROOT.glob(f"examples/*/*{end}")]
+    named = re.findall(r"EXTRAS=(\w+(?:,\w+)*)", "".join(path.read_text("utf-8") for path in recipes))
     assert {own for words in named for own in words.split(",")} <= {*project["optional-dependencies"]}
     for path in (ROOT / "examples" / "kubernetes").glob("*.yaml"):
         text = path.read_text("utf-8")
