@@ -1,5 +1,6 @@
 """The one reader of text files, also packed with gzip: line by line, so that every error names its file and line."""
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -233,7 +234,9 @@ def fault_of_entry(text: str) -> str:
 
 
 def _likely(line: bytes, error: UnicodeDecodeError) -> str:
-    """The letter that a byte is in the usual encoding of Windows in the West, if it is one."""
+    """What the bytes are, if they tell: UTF-16, or a letter in the usual encoding of Windows in the West."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ": this is UTF-16 text"
     letter = line[error.start : error.start + 1].decode("cp1252", "replace")
     return f", but probably {letter!r} in cp1252, the encoding of Windows" if letter.isalpha() else ""
 
