@@ -242,7 +242,7 @@ BAD_FILES = [
         b"ok\nna\xefve\n",
         ":2: byte 0xef is not UTF-8, but probably 'ï' in cp1252, the encoding of Windows",
     ),
-    (read_lines, "smoke\n".encode("utf-16"), ":1: byte 0xff is not UTF-8: this is UTF-16 text; save the file as UTF-8 text"),
+    (read_lines, "smoke\n".encode("utf-16"), ":1: byte 0xff is not UTF-8: this is UTF-16 text; save "),
     (read_lines, "ok\n\x00\n", ":2: the character U+0000 in '\\x00' is not printable; remove it"),
     (read_lines, "x" * (LONGEST_LINE + 1), ":1: this line has more than 1,000,000 bytes; give a "),
     (read_lines, "not packed", PACKED + "Not a gzipped file "),
