@@ -6,7 +6,7 @@ of the library with its docstring, and the settings in a suite. `Requested` brin
 
 import inspect
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -62,6 +62,11 @@ class Experiment(ABC):
     def __post_init__(self) -> None:
         check_options(self)
 
+    @classmethod
+    def completed(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Options by name with those that a file beside the data gives."""
+        return given
+
     def call(self, model: ModelLike, **options: Unpack[AllOptions]) -> Run | ShardRun:
         """What the function of the library does; its parameters stand before the fields. `Score` has others."""
         opening, shared = divided(options)
@@ -106,7 +111,7 @@ class Experiment(ABC):
         run.__module__, run.__doc__ = cls.__module__, _docstring(cls, fields)
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
-        return strict(recorded(run, files=files, words=words))
+        return strict(recorded(run, files=files, words=words, completed=cls.completed))
 
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:

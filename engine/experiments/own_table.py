@@ -13,13 +13,17 @@ from typing import Any, ClassVar, Self
 import polars as pl
 
 from ..basics.errors import InputError
+from ..basics.option import OptionField, options_of
+from ..basics.option_values import fault
 from ..basics.printable import counted
+from ..basics.reading import is_file
 from ..inference.free_text import MASK
 from ..library.shown import Shown
 from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
 from ..text.spelling import otherwise
-from ..text.table import Check, Rows, TableLike, find_column, needed_column, open_table
+from ..text.table import Check, Rows, TableLike, find_column, headings_file, needed_column, open_table, refuse_absent
 from ..text.table import Table as UserTable
+from ..text.toml_file import TomlFile
 from ..views import Column, Table
 from .experiment import Experiment
 from .labels import CLUSTER, GROUP, ITEM, Labels, Told
@@ -146,10 +150,13 @@ class TablePlan(Shown):
     skips: bool = True  # whether bad rows are skipped; else the run would stop at the first one
 
     def tables(self) -> list[Table]:
+        known = dict(self.work)
+        if known.get("minutes", 1) < 1:
+            known["seconds"] = max(0.1, 60 * known.pop("minutes"))
         work = pl.DataFrame(
-            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
+            {"what": list(known), "number": [float(value) for value in known.values()]},
             schema={"what": pl.String, "number": pl.Float64},
-        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(2))
+        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(1))
         columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
         found, groups = [Table(f"Plan: {self.model}", work, columns)], self.told.groups
         if not groups.is_empty():
@@ -203,11 +210,39 @@ class TableExperiment(Experiment):
 
     rows_per_part: ClassVar[int] = 2048
 
+    data: TableLike
     skip_bad: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.completed(vars(self)).items():
+            object.__setattr__(self, name, value)  # it is frozen
+
+    @classmethod
+    def column_options(cls) -> dict[str, OptionField]:
+        """The options that name columns."""
+        return {name: own for name, own in options_of(cls).items() if (own.option.metavar or "").startswith("COLUMN")}
+
+    @classmethod
+    def completed(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Columns that no option names are those of the file beside the table, if there is one; see `headings_file`."""
+        data = given.get("data")
+        if not isinstance(data, str | Path) or not is_file(path := headings_file(Path(data))):
+            return given
+        file, fields = TomlFile.read(path), cls.column_options()
+        file.refuse_unknown(tuple(fields), ", ".join(fields))
+        for name, value in file.document.items():
+            if wrong := fault(fields[name], value):
+                raise InputError(f"{file.line(name)}: {name} is {wrong}")
+        return {**given, **{name: own for name, own in file.document.items() if given.get(name) in (None, (), [])}}
 
     def open(self, data: TableLike, results: Iterable[str]) -> UserTable:
         """Read a table; a column with the name of a result is called `table_NAME`."""
-        return open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
+        table = open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
+        fields = {name: own for name, own in self.column_options().items() if own.option.metavar == "COLUMN"}
+        named = {own.flag: getattr(self, name) or () for name, own in fields.items()}
+        refuse_absent(table, {option: [own] if isinstance(own, str) else own for option, own in named.items()})
+        return table
 
     def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - part of the interface
         """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
@@ -234,6 +269,8 @@ class TableExperiment(Experiment):
             f"{what} in {counted(n, 'text')} of {column}" for (what, column), n in read_otherwise.items() if n
         )
         labels.read.extend(columns.joint)
+        if table.headings is not None and is_file(table.headings):
+            labels.notes.append(f"{table.headings} says which columns are meant, where no option does")
         labels.notes.extend(found.notes)
         labels.by_name.extend(columns.by_purpose(self))
         return found, labels

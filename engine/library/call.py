@@ -90,12 +90,17 @@ def _as_arguments(message: str, takes: Mapping[str, bool]) -> str:
 
 
 def recorded(
-    function: Callable[..., Any], *, files: Collection[str] = (), words: Collection[str] = ()
+    function: Callable[..., Any],
+    *,
+    files: Collection[str] = (),
+    words: Collection[str] = (),
+    completed: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
 ) -> Callable[..., Any]:
     """A run function that records how it was called; its `recorded_arguments` says what it records of a call.
 
     `files` are its arguments that name files or folders: a path, several, or a dictionary of paths. `words` are what
-    such an argument can be instead, such as the name of a bundled file, alone or before a colon.
+    such an argument can be instead, such as the name of a bundled file, alone or before a colon. `completed` adds to
+    the arguments what stands elsewhere, such as in a file beside a table.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
@@ -104,7 +109,8 @@ def recorded(
     def arguments_of(*args: Any, **kwargs: Any) -> dict[str, Any]:
         bound = signature.bind_partial(*args, **kwargs)
         bound.apply_defaults()
-        return {name: _json(bound.arguments[name], name in files, words) for name in own if name in bound.arguments}
+        given = completed(bound.arguments)
+        return {name: _json(given[name], name in files, words) for name in own if name in given}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

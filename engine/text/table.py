@@ -81,6 +81,7 @@ class Table:
     nested: frozenset[str] = frozenset()  # the columns with lists or objects, as they are called there
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
     renamed: Mapping[str, str] = field(default_factory=dict)  # column as it is called there → as it is called here
+    headings: Path | None = None  # where a user can write which columns are meant; None for what was in memory
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
     # Known once a table is scanned:
     texts: tuple[str, ...] = ()
@@ -253,7 +254,14 @@ def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART) -> Table:
         return _kept("frame", [in_memory(source)], rows_per_part)
     path = Path(source)
     with sources_of(path) as found:
-        return _kept(path.resolve().name if is_folder(path) else bare(path).stem, found, rows_per_part)
+        table = _kept(path.resolve().name if is_folder(path) else bare(path).stem, found, rows_per_part)
+    return replace(table, headings=headings_file(path))
+
+
+def headings_file(path: Path) -> Path:
+    """The file beside a table, or beside a folder of tables, in which a user can write which columns are meant."""
+    name = path.resolve().name if is_folder(path) else bare(path).stem
+    return path.with_name(f"{name}.columns.toml")
 
 
 class _Folder:
@@ -318,7 +326,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
         return None
     if given is not None:
         named = table.renamed.get(given, given)
-        if named not in table.columns and not table.is_file_name(named):
+        if not _has(table, named):
             near = did_you_mean(given, table.columns)
             raise InputError(f"{option} {given}: {near}{table.name} has no such column; it has {_named(table)}")
         return named
@@ -340,8 +348,22 @@ def needed_columns(table: Table, *asked: tuple[str, str | None, Sequence[str]]) 
         names = " and ".join(f"no column {obvious[0]!r}" for _, _, obvious in lacking)
         which = "one" if len(lacking) == 1 else "ones"
         given = " and ".join(f"{option} COLUMN" for option, _, _ in lacking)
-        raise InputError(f"{table.name}: {names}; it has {_named(table)}: give the right {which} with {given}")
+        once = "" if table.headings is None else f", or once in {table.headings}"
+        raise InputError(f"{table.name}: {names}; it has {_named(table)}: give the right {which} with {given}{once}")
     return [name for name in found if name is not None]
+
+
+def refuse_absent(table: Table, given: Mapping[str, Sequence[str]]) -> None:
+    """InputError that names all columns that a table lacks, if they are several; option → the columns that it names."""
+    pairs = [(option, name) for option, names in given.items() for name in names if name]
+    lacking = [(option, name) for option, name in pairs if not _has(table, table.renamed.get(name, name))]
+    if len(lacking) > 1:
+        names = " and ".join(f"no column {name!r} ({option})" for option, name in lacking)
+        raise InputError(f"{table.name}: {names}; it has {_named(table)}")
+
+
+def _has(table: Table, name: str) -> bool:
+    return name in table.columns or table.is_file_name(name)
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:

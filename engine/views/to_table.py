@@ -121,14 +121,14 @@ def _fitted(least: Sequence[int], whole: Sequence[int], width: int) -> list[int]
 
 
 def _constant(table: Table, rows: Sequence[Sequence[str]]) -> list[int]:
-    """The columns of words or counts with the same text in all of at least two rows; never all columns."""
+    """The columns of words or counts with the same text in all of at least two rows; none if one would be left."""
     same = []
     for i, column in enumerate(table.columns):
         if column.value is not None and len(rows) > 1 and len({row[i] for row in rows}) == 1:
             kind = table.frame.schema[column.value]  # results are shown even if all are the same
             if kind == pl.String or (kind.is_integer() and column.names == (column.value,)):
                 same.append(i)
-    return same if len(same) < len(table.columns) else same[1:]
+    return same if len(table.columns) - len(same) > 1 else []
 
 
 FORMAT = Format(to_terminal)

@@ -19,7 +19,7 @@ from ...basics.paths import without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
 from ...experiments.requested import Requested
-from ...library.call import strict
+from ...library.call import in_python, strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
 from ...library.run import Run
@@ -276,5 +276,6 @@ def _run_member(member: Member, opening: Opening, given: Mapping[str, Any], opti
         own = settings_of(function, member.probe.settings)
         if run is not None and run.dead_end:
             return State.EMPTY
-        run = library_function(function)(run if experiment(function).goes_on_from else model, **own, **shared)
+        call = library_function(function) if again else in_python(library_function(function))  # a command names options
+        run = call(run if experiment(function).goes_on_from else model, **own, **shared)
     return State.FINISHED

@@ -14,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import ROWS_PER_PART, find_column, needed_column, needed_columns, open_table
+from negengine.engine.text.table import (
+    ROWS_PER_PART,
+    find_column,
+    needed_column,
+    needed_columns,
+    open_table,
+    refuse_absent,
+)
 from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
@@ -186,8 +193,11 @@ def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(
     assert needed_column(table, "--sentence", None, ["sentence"]) == "Sentence"
     assert find_column(table, "--cluster", None, ["cluster"]) is None
     lacking = r"no column 'text' and no column 'target'; it has .*: give the right ones with --a COLUMN and --c COLUMN"
-    with pytest.raises(InputError, match=lacking):
+    with pytest.raises(InputError, match=lacking + r", or once in .*own\.columns\.toml"):
         needed_columns(table, ("--a", None, ["text"]), ("--b", None, ["prime"]), ("--c", None, ["target"]))
+    refuse_absent(table, {"--a": ["Prime", ""], "--b": ["text"]})  # one alone is refused with the nearest name
+    with pytest.raises(InputError, match=r"no column 'x' \(--a\) and no column 'y' \(--b\); it has"):
+        refuse_absent(table, {"--a": ["x", "Prime"], "--b": ["y"]})
 
 
 FIELDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\"',;"), min_size=1, max_size=8)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import options_of
 from negengine.engine.experiments.probe.probe import OwnSentences
 from negengine.engine.experiments.probe.probe_columns import DATASET, Columns
 from negengine.engine.inference.judge import log_softmax
@@ -210,6 +211,26 @@ def test_a_plan_counts_and_finds_all_bad_rows_at_once_and_writes_nothing(model, 
     plan = OwnSentences(BAD).plan(model, {})
     with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(4 rows are wrong; correct them, or skip"):
         plan.refuse_faults()
+
+
+def test_a_file_beside_the_table_names_the_columns_once_for_every_run_and_every_recorded_call(ask, tmp_path):
+    theirs = {"sentence": "Satz", "target": "Ziel", "group": "Bedingung", "item": "Paar"}
+    place, beside = tmp_path / "saetze.csv", tmp_path / "saetze.columns.toml"
+    FRAME.rename(theirs).write_csv(place)
+    with pytest.raises(InputError, match=r"or once in .*saetze\.columns\.toml"):
+        ask(place)
+    given = {**theirs, "group": ["Bedingung"], "unwanted": "Bedingung=negated"}
+    beside.write_text("".join(f"{name} = {own!r}\n" for name, own in given.items()))
+    named, found = ask(place, **given), ask(place)
+    assert found.summary.equals(named.summary)
+    assert found.record.metadata["call"]["arguments"] == named.record.metadata["call"]["arguments"]
+    assert ask(place, group="").columns.groups == ()
+    beside.write_text('sentence = "Satz"\n')
+    assert set(options_of(OwnSentences)) > {*OwnSentences.column_options()} > {*theirs}
+    for wrong, message in {"targett = 'Ziel'": "unknown key 'targett'", "target = 3": "target is '3'"}.items():
+        beside.write_text(f"sentence = 'Satz'\n{wrong}\n")
+        with pytest.raises(InputError, match=rf"saetze\.columns\.toml:2: {message}"):
+            ask(place)
 
 
 WANTED = [

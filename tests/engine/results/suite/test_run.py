@@ -152,7 +152,7 @@ def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place,
         file.write("max_verbs = 3\n")
     assert set(states(plan_suite("suite.toml")).values()) == {"begun"}
     failures = ng.suite("suite.toml", progress=False).failures.values()
-    assert ["select was made with max verbs 20, now 3: use --replace" in why for why in failures] == [True] * 3
+    assert ["select was made with max verbs 20, now 3: use replace=True" in why for why in failures] == [True] * 3
     assert ng.suite("suite.toml", replace=True, progress=False).is_finished
     kept = first.with_name(f"{first.name}.1")
     assert {first / path.relative_to(kept): path.stat().st_mtime_ns for path in kept.rglob("*.parquet")} == before
