@@ -1,4 +1,4 @@
-"""The outsider of `verify --torch`: with transformers alone it reads a user's own texts and computes."""
+"""The outsider of `verify --torch`: it computes with transformers alone, from texts as a user has written them."""
 
 import re
 from collections.abc import Sequence
@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-
-from ..engine.basics.errors import InputError
 
 Ids = Sequence[int]
 # Scripts without spaces between words: those of China and Japan, Thai, Lao, Burmese, Khmer.
@@ -26,21 +24,19 @@ class Outsider:
     name, at_once = "PyTorch", 1  # PyTorch divides each operator between the cores itself
 
     def masked(self, text: str, filled: Ids = (), masks: int = 1, query: int = 0, *, bos: bool = False) -> Any:
-        ids, mask, *_ = self._around_mask(text, bos)
-        if self.is_causal:  # the token that follows what stands before the mask
-            return self._logits([*ids, *filled])[-1]
-        return self._logits([*ids[:mask], *filled, *ids[mask : mask + 1] * masks, *ids[mask + 1 :]])[mask + query]
+        ids, mask, behind, *_ = self._around_mask(text, bos)
+        return self._logits([*ids, *filled, *mask * masks, *behind])[len(ids) + query - self.is_causal]
 
     def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> list[tuple[int, ...]]:
-        (ids, mask, before, after), found = self._around_mask(text, bos), []
-        for start, stop, word in ((len(before), len(before) + len(word), word) for word in words):
-            every, ends, *_ = self._read(before + word + after, bos)
-            last = max((i for i, (begin, end) in enumerate(ends) if begin < stop and end > start), default=-1)
-            own, is_whole = (
-                every[mask : last + 1],
-                every[:mask] == ids[:mask] and last >= mask and ends[last][1] <= stop,
+        (ids, _, _, before, after), found = self._around_mask(text, bos), []
+        for word in words:
+            tokens, stop = self._read(before + word + after, bos), len(before + word)
+            own = [token for token in tokens[len(ids) :] if token[1][0] < stop and not token[2]]
+            is_whole = [token for token, *_ in tokens[: len(ids)]] == ids and all(
+                end <= stop for _, (_, end), *_ in own
             )
-            found.append(tuple(own) if is_whole and not {*own} & {*self.tokenizer.all_special_ids} else ())
+            word_ids = tuple(token for token, *_ in own)
+            found.append(word_ids if is_whole and not {*word_ids} & {*self.tokenizer.all_special_ids} else ())
         return found
 
     def span(self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool) -> Any:
@@ -48,8 +44,8 @@ class Outsider:
         if start:
             unspaced = re.search(rf"{_UNSPACED}[\W\d_]*\Z", start) and re.match(rf"[\W\d_]*?{_UNSPACED}", text)
             start += joiner if joiner is not None else "" if unspaced else " "
-        (ids, ends, special, word), found = self._read(start + text, bos), []
-        own = [place for place in range(len(ids)) if not special[place]]
+        ids, ends, special, word = zip(*self._read(start + text, bos), strict=True)
+        own, found = [place for place in range(len(ids)) if not special[place]], []
         room = longest - (len(ids) - len(own))  # tokens of the text in a window
         for number, place in enumerate(own):
             if (start and ends[place][1] <= len(start.rstrip())) or (self.is_causal and not place):
@@ -70,25 +66,29 @@ class Outsider:
     def _logits(self, ids: Ids) -> Any:
         return np.asarray(self.model(input_ids=torch.tensor([ids])).logits.detach()[0])
 
-    def _around_mask(self, text: str, bos: bool) -> tuple[list[int], int, str, str]:
-        mask = "[MASK]" if self.is_causal else self.tokenizer.mask_token
-        before, found, after = text.strip().partition(mask)
-        if not found or mask in after:
-            raise InputError(f"PyTorch needs one {mask} in {text!r}")
+    def _around_mask(self, text: str, bos: bool) -> tuple[list[int], list[int], list[int], str, str]:
+        """The ids before a mask, its own, and those behind it; the texts before and behind it."""
+        before, after = text.strip().split("[MASK]" if self.is_causal else self.tokenizer.mask_token)
         before = re.sub(r"\s+\Z", " ", before)
         if self.is_causal:  # without EOS: the text goes on
-            ids, _, special, _ = self._read(before.removesuffix(" "), bos)
-            ids = ids[:-1] if len(ids) > 1 and special[-1] else ids
-            return ids, len(ids), before, ""
+            tokens = self._read(before.removesuffix(" "), bos)
+            return (
+                [own for i, (own, _, is_special, _) in enumerate(tokens) if not (i and is_special)],
+                [],
+                [],
+                before,
+                "",
+            )
         # A mask that leaves the space before it: in training it stood for the word's own token, which had that space.
-        ids = min((self._read(own + mask + after, bos)[0] for own in (before, before.rstrip())), key=len)
-        return ids, ids.index(self.tokenizer.mask_token_id), before, after
+        masked = (own + self.tokenizer.mask_token + after for own in (before, before.rstrip()))
+        ids = min(([token for token, *_ in self._read(own, bos)] for own in masked), key=len)
+        place = ids.index(self.tokenizer.mask_token_id)
+        return ids[:place], ids[place : place + 1], ids[place + 1 :], before, after
 
-    def _read(self, text: str, bos: bool) -> Any:
-        """The tokens of a text: ids, the characters they cover, whether they are special, and their words."""
+    def _read(self, text: str, bos: bool) -> list[tuple[int, tuple[int, int], int, int | None]]:
+        """Each token of a text: its id, the characters it covers, whether it is special, and its word."""
         read = self.tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
-        found = read["input_ids"], read["offset_mapping"], read["special_tokens_mask"], read.word_ids()
-        if (bos or self.begins_with_bos) and found[0][:1] != [self.tokenizer.bos_token_id]:
-            for own, first in zip(found, (self.tokenizer.bos_token_id, (0, 0), 1, None), strict=True):
-                own.insert(0, first)
-        return found
+        own = zip(read["input_ids"], read["offset_mapping"], read["special_tokens_mask"], read.word_ids(), strict=True)
+        begins = read["input_ids"][:1] == [self.tokenizer.bos_token_id]
+        is_without = (bos or self.begins_with_bos) and not begins
+        return [*[(self.tokenizer.bos_token_id, (0, 0), 1, None)] * is_without, *own]

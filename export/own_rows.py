@@ -6,10 +6,10 @@ It shares nothing with the program's reading. In items.parquet, a text is as the
 import csv
 import gzip
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,10 @@ def table_rows(path: Path, needed: Sequence[str]) -> Iterator[Row]:
     with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
         first = next((line for line in file if line.strip() and not line.lower().startswith("sep=")), "")
         if first.lstrip()[:1] in {"{", "["}:
-            text = first + file.read()
-            listed = first.lstrip().startswith("[")
-            for line in [text] if listed else filter(str.strip, text.split("\n")):
-                found = json.loads(line, object_pairs_hook=_each_once)
-                yield from found if listed else [found]
+            for text in [first + file.read()] if first.lstrip()[0] == "[" else chain([first], filter(str.strip, file)):
+                # Of a key that stands there twice the first one counts, and in most programs the last one.
+                found = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+                yield from found if isinstance(found, list) else [found]
             return
         for delimiter in ",;\t| ":
             [header] = csv.reader([first], delimiter=delimiter)
@@ -51,47 +50,42 @@ def table_rows(path: Path, needed: Sequence[str]) -> Iterator[Row]:
                 yield dict(zip(names, own, strict=True))
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value if sum(name == own for own, _ in pairs) == 1 else pairs for name, value in pairs}
-
-
 def difference(item: Row, row: Row, texts: Sequence[str], labels: Sequence[str], found: Sequence[str]) -> str:
     """What items.parquet has of the columns in use and the file does not; empty if nothing differs.
 
     The columns `found` were found by their names.
     """
     for name in (own for own in (*texts, *labels) if own in item):
-        cell, there = row.get(name), item[name]
         if name in found and name != name.lower() in row:
             return f"{name} was taken for {name.lower()}, which the file has, too"
-        wanted = None if _is_nothing(cell) else _text(cell)
+        cell, there = row.get(name), item[name]
+        wanted = _text(cell)
         if name in labels and wanted is not None:
             wanted = " ".join(unicodedata.normalize("NFC", wanted).translate(_UNSEEN).split())
             wanted = _ONE[wanted] if wanted in _ONE and there == _ONE[wanted] else wanted
-        if isinstance(cell, str | int | float | None) and wanted != (None if there is None else _text(there)):
+        if isinstance(cell, str | int | float | None) and wanted != (None if there is None else str(there)):
             return f"{name} is {there!r}, but the file has {cell!r}"
     if "target_column" not in item:
         return ""
-    word, sentence = _text(row[item["target_column"]]).strip(), _text(row[texts[0]]).replace("[MASK]", " ")
+    word, sentence = str(row[item["target_column"]]).strip(), str(row[texts[0]])
     if item["expected"] != word:
         return f"the target is {item['expected']!r}, but the file has {word!r}"
-    return _repetition(
-        item["repeats_word"], *(unicodedata.normalize("NFC", own).casefold() for own in (word, sentence))
-    )
+    return _repetition(item["repeats_word"], *map(_folded, (word, sentence.replace("[MASK]", " "))))
 
 
 def _repetition(told: bool, word: str, sentence: str) -> str:
     """A word that does not stand there is not repeated; one that stands between spaces is, and so is a Chinese one."""
-    stands = word.translate(_UNSEEN) in sentence.translate(_UNSEEN)
     alone = word in (own.strip(".,;:!?'\"()") for own in sentence.split()) or _HAN.fullmatch(word)
-    is_wrong = not stands if told else stands and alone
+    is_wrong = word not in sentence if told else word in sentence and alone
     return f"repeats_word is {told} for {word!r} in {sentence!r}" if is_wrong else ""
 
 
-def _is_nothing(cell: Any) -> bool:
-    is_nan = isinstance(cell, float) and math.isnan(cell)
-    return cell is None or is_nan or _NOTHING.fullmatch(_text(cell).strip()) is not None
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold().translate(_UNSEEN)
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _text(cell: Any) -> str | None:
+    """A cell as a text; None where no value stands."""
+    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    is_nothing = cell is None or cell != cell or _NOTHING.fullmatch(text.strip())  # noqa: PLR0124 - NaN
+    return None if is_nothing else text
