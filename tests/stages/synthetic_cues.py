@@ -35,15 +35,46 @@ def sentence(draw: random.Random) -> list[tuple[str, list[str]]]:
 
 
 def write_corpus(path: Path, n: int, seed: int = 0) -> Path:
-    """A file of so many sentences."""
+    """A file of so many sentences, with scopes and events beside the cues, as the shared task has them."""
     draw, lines = random.Random(seed), []
     for number in range(n):
         for place, (word, cues) in enumerate(sentence(draw)):
-            about = [field for cue in cues for field in (cue, "_", "_")] or ["***"]
-            lines.append("\t".join(["made", str(number), str(place), word, word, "X", "*", *about]))
+            scope, event = word if word != "," else "_", word if word == "walk" else "_"
+            about = [own for cue in cues for own in (cue, word.replace(cue, "") or "_" if cue != "_" else scope, event)]
+            lines.append("\t".join([path.stem, str(number), str(place), word, word, "X", "*", *(about or ["***"])]))
         lines.append("")
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path
+
+
+def columns(path: Path) -> list[list[dict[int, str]]]:
+    """Of each sentence of a file its cues: the number of a word → what stands there, in the order of the columns."""
+    found = []
+    for own in path.read_text("utf-8").strip().split("\n\n"):
+        rows = [line.split("\t")[7:] for line in own.split("\n")]
+        every = [{i: row[at] for i, row in enumerate(rows) if row[at] != "_"} for at in range(0, len(rows[0]), 3)]
+        found.append([] if rows[0] == ["***"] else [cue for cue in every if cue])
+    return found
+
+
+def counted(gold: list[list[dict[int, str]]], system: list[list[dict[int, str]]]) -> tuple[int, int, int, int, int]:
+    """Gold, system, TP, FP and FN of the line `Cues:`, by the loops of the shared task's `eval.cd-sco.pl`, version 2.2.
+
+    The program's own numbers were compared with these on 30 random corpora of 40 sentences.
+    """
+    tp = fp = fn = 0
+    for wanted, given in zip(gold, system, strict=True):
+        is_found = [False] * len(given)
+        for cue in wanted:
+            for z, own in enumerate(given):
+                if {*cue} & {*own} and not is_found[z]:
+                    is_found[z] = True
+                    tp, fn = (tp + 1, fn) if own == cue else (tp, fn + 1)
+                    break
+            else:
+                fn += 1
+        fp += is_found.count(False)
+    return sum(map(len, gold)), sum(map(len, system)), tp, fp, fn
 
 
 def tokenizer() -> PreTrainedTokenizerFast:

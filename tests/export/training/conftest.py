@@ -2,6 +2,7 @@
 
 import pytest
 import synthetic_cues
+from negengine.engine.experiments.cues.cue_words import TEST_FILES, TRAIN_FILES
 from negengine.engine.library.training_options import CueOptions, NliOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
@@ -46,15 +47,18 @@ def evaluated(once, encoder, glue, negation):
 
 @pytest.fixture(scope="session")
 def train(once):
-    """Train on a synthetic corpus of cues, with a tiny encoder that knows its words: (folder, options) → the result."""
+    """Train on a synthetic corpus of cues, with a tiny encoder that knows its words: (folder, options) → the result.
+
+    The corpus has the four files of CD-SCO.
+    """
 
     def write(folder):
         folder.mkdir()
-        synthetic_cues.write_corpus(folder / "train.txt", 240)
-        synthetic_cues.write_corpus(folder / "test.txt", 120, seed=1)
+        for seed, (name, n) in enumerate(zip((*TRAIN_FILES, *TEST_FILES), (200, 40, 60, 60), strict=True)):
+            synthetic_cues.write_corpus(folder / name, n, seed)
 
     corpus = once("synthetic-cues", write)
     encoder = once("words-encoder", lambda folder: save_encoder(folder, words=synthetic_cues.tokenizer()))
-    plain = {"encoder": str(encoder), "files": [corpus / "train.txt"], "test": [corpus / "test.txt"]}
+    plain = {"encoder": str(encoder), "data": corpus}
     plain |= HERE | {"evaluate": True, "epochs": 8, "learning_rate": 3e-3, "max_length": 16}
     return lambda folder, **options: train_cues(CueOptions(output=folder, **plain | options))

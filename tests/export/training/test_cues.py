@@ -1,6 +1,7 @@
 """A tiny model learns a synthetic task to over 90 %, and its export finds what was learned."""
 
 import json
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -8,13 +9,36 @@ import synthetic_cues
 import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_scores import read_columns
-from negengine.engine.experiments.cues.cue_words import LABELS, Kind
+from negengine.engine.experiments.cues.cue_words import LABELS, TEST_FILES, Kind
 from negengine.engine.library.training_options import CueOptions
 from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
+from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 pytestmark = pytest.mark.long
+
+
+def found_by_transformers(folder, sentences):
+    """The cues that the trained checkpoint finds in each sentence, one sentence at a time, as the columns have them."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForTokenClassification.from_pretrained(folder)
+    found = []
+    for words in sentences:
+        read = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            best = model.eval()(**read).logits[0].argmax(-1).tolist()
+        first = [read.word_ids().index(place) for place in range(len(words))]
+        labels = [model.config.id2label[best[at]] for at in first]
+        cues, phrase = [], None
+        for place, (word, label) in enumerate(zip(words, labels, strict=True)):
+            if label.startswith("MULTI"):
+                if label == "MULTI-B" or phrase is None:
+                    cues.append(phrase := {})
+                phrase[place] = word
+            elif label != "O":
+                cues.append({place: word if label == "SINGLE" else synthetic_cues.AFFIXES.get(word, word)})
+        found.append(cues)
+    return found
 
 
 @pytest.mark.everything
@@ -33,6 +57,11 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(on
     document = json.loads(json.dumps(result.document()))
     assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
     assert document["detectors"][0]["cues"]["all"]["gold"] == found["all"].gold
+    gold, words = [], []
+    for name in TEST_FILES:
+        gold += synthetic_cues.columns(path := trained.parent / "synthetic-cues" / name)
+        words += [list(own.words) for own in read_columns(path)]
+    assert astuple(found["all"]) == synthetic_cues.counted(gold, found_by_transformers(trained, words))
 
 
 def test_several_seeds_have_folders_of_their_own(train, tmp_path):

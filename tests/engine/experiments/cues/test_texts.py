@@ -3,14 +3,18 @@
 import gzip
 import json
 import re
+from dataclasses import astuple
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_scores import CueCounts, read_columns, score
 from negengine.engine.experiments.cues.cue_texts import TextFile, split_sentences, split_words
 from negengine.engine.experiments.cues.cue_words import WORDS, Kind, MarkedCue, cues_of, find_cues, labels_of
 from negengine.engine.experiments.cues.cues import cue_share
+from synthetic_cues import counted
 
 LINES = [f"Line {n} is {'long ' * (n % 7)}." for n in range(50)]
 ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
@@ -276,3 +280,21 @@ def test_counts_of_a_sentence_of_several_and_by_kind():
     assert by_kind[Kind.PARTICLE] == CueCounts(1, 2, 1, 0, 0)
     assert by_kind[Kind.PHRASE] == CueCounts(1, 0, 0, 0, 1)
     assert by_kind[Kind.AFFIX] == CueCounts(1, 1, 0, 1, 1)
+
+
+PLACED = st.dictionaries(st.integers(0, 4), st.booleans(), min_size=1, max_size=3)
+MARKED = st.lists(st.tuples(*[st.lists(PLACED, max_size=3)] * 2), max_size=3)
+
+
+@given(MARKED)
+def test_counts_are_those_of_the_loops_of_the_shared_task(sentences):
+    """Random words, of each the whole word or its first letters."""
+    both = [
+        [
+            [{place: SCORED[place][: None if whole else 1] for place, whole in sorted(cue.items())} for cue in own]
+            for own in side
+        ]
+        for side in zip(*sentences, strict=True)
+    ] or [[], []]
+    cues = [[[MarkedCue.of(SCORED, cue, cue.values()) for cue in own] for own in side] for side in both]
+    assert astuple(score(*cues)[0]) == counted(*both)

@@ -2,7 +2,8 @@
 
 The rules are those of Ettinger's `prediction_accuracy_tests.py` and `sensitivity_tests.py`, and of LAMA's
 `evaluation_metrics.py` (`get_negation_metric`): a plain loop with transformers. `nli/test_runs.py` and
-`cues/test_texts.py` have those of the other sets: accuracy by type of pair, and the counts of `eval.cd-sco.pl`.
+`cues/test_texts.py` have those of the other sets: accuracy by type of pair, and the counts of `eval.cd-sco.pl`; the
+whole of CD-SCO's way, from its four files to these counts, is in `tests/export/training/test_cues.py`.
 """
 
 import json
