@@ -274,6 +274,8 @@ def _find(reference: Path, command: str) -> Path:
             raise NotExportedError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {name}"
             )
+        if is_file(folder / "run.json"):
+            raise InputError(f"{folder} is a run, not an exported model: give a model, such as mini")
         if is_folder(folder):
             raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
     known = dict.fromkeys([*exported_names(), "mini"])

@@ -215,7 +215,8 @@ def read_run(folder: Path, only: str | None = None) -> RunRecord:
     """As `read_record`; raises InputError for another folder."""
     record = read_record(folder, only) if exists(folder / RUN_FILE) else None
     if record is None:
-        raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
+        model = " (it is an exported model)" if exists(folder / "export.json") else ""
+        raise InputError(f"{folder} is not a run folder{model}: it has no {RUN_FILE}")
     return record
 
 

@@ -84,7 +84,7 @@ def ordered(rows: pl.LazyFrame, column: str, place: object, option: str = "--sor
 
 def _known(name: str, names: Sequence[str], said: str, place: object) -> None:
     if name not in names:
-        hint = did_you_mean(name, names) or f"Its columns are {', '.join(names)}"
+        hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
         raise InputError(f"{said}: the sentences of {place} have no such column: {hint}".rstrip())
 
 

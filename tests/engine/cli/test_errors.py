@@ -27,6 +27,7 @@ EARLY = [
     (("select", "MINI", "--lexicon", "missing"), "missing"),
     (("select", "MINI", "--pair", "3"), "--pairs"),
     (("score", "nowhere"), "nowhere is not a run folder"),
+    (("score", "MINI"), "is not a run folder (it is an exported model): it has no run.json"),
     *(((name, "nowhere"), "nowhere is not a run folder") for name in ("compare", "cite", "figures", "report")),
     (("reproduce", "nowhere", "-o", "new"), "nowhere is not a run folder"),
     (("bench", "./missing"), "./missing"),

@@ -56,7 +56,7 @@ def test_sentences_are_chosen_by_their_columns_and_what_a_run_does_not_have_is_r
         (["condition=CpTQ"], "--where condition=CpTQ: .* does not have it: did you mean 'CpT.'"),
         (["name=Mariah"], "did you mean 'Maria'"),
         (["gendr=f"], "no such column: did you mean 'gender'"),
-        (["colour=red"], "no such column: Its columns are item, condition"),
+        (["colour=red"], "no such column: its columns are item, condition"),
         (["failed=yes"], "give true or false"),
         (["rank=first"], "give a number"),
         (["rank~1"], "rank is not a text"),
