@@ -77,8 +77,8 @@ def default_output(shards: Sequence[Path]) -> Path:
     wholes = {found[0] for found in named if found is not None}
     if len(wholes) != 1 or None in named:
         raise InputError(
-            f"{', '.join(map(str, shards[:3]))}: the names of these folders do not say where the whole run goes, as those of "
-            "shards do (RUN-1-of-2): give --output RUN"
+            f"{', '.join(map(str, shards[:3]))}: the names of these folders do not say where the whole run goes, "
+            "as those of shards do (RUN-1-of-2): give --output RUN"
         )
     return wholes.pop()
 
