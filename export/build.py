@@ -6,6 +6,7 @@ load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, in
 import gc
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,8 +30,11 @@ from ..engine.inference.exported import (
     TOKENIZER,
     TREES,
     VOCABULARY,
+    Origin,
+    exported_names,
     load_exported,
     models_folder,
+    read_manifest,
     read_origin,
     write_manifest,
 )
@@ -73,7 +77,8 @@ def build(
     """Export a checkpoint to a folder, by default `models/NAME` or `models/NAME-bos`; returns the folder.
 
     Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
-    another checkpoint is not replaced. With the precision fp32, no int8 and fp16 graphs are made.
+    another checkpoint is not replaced. An export of the same checkpoint under another name gives its files. With the
+    precision fp32, no int8 and fp16 graphs are made.
 
     Raises InputError for whatever stands against it.
     """
@@ -99,6 +104,13 @@ def build(
     remove_left(folder)
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
+        return folder
+    if not force and (twin := _twin(wanted.head.task, made_from)) is not None:
+        make_folder(folder.parent)
+        with workspace_beside(folder) as workspace:
+            _link(twin, workspace / STAGED, source)
+            publish(workspace, folder)
+        say(f"{folder} has the files of {twin}, an export of the same checkpoint (--force builds it again)")
         return folder
     needed = needs.estimate(source, 1 + sum(variant.size for variant in wanted.variants))
     if needed is None:
@@ -311,8 +323,34 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
             f"{folder} is the export of another checkpoint, {existing.origin}: give another --output, --force to "
             "replace it, or the checkpoint's folder another name"
         )
+    return _holds(folder, existing, task, made_from)
+
+
+def _holds(folder: Path, existing: Origin, task: str, made_from: dict[str, str]) -> bool:
+    """Whether an export is whole, and has what one that is made from this would have."""
+    if made_from not in (existing.made_from, existing.made_from | {GRAPHS: made_from.get(GRAPHS)}):
+        return False
     try:
         load_exported(folder, task=task).verify_files()
     except InputError:
         return False
-    return made_from in (existing.made_from, existing.made_from | {GRAPHS: made_from.get(GRAPHS)})
+    return True
+
+
+def _twin(task: str, made_from: dict[str, str]) -> Path | None:
+    """An export of the same checkpoint by the same versions, under whatever name."""
+    for folder in (models_folder() / name for name in exported_names()):
+        if (existing := read_origin(folder)) is not None and _holds(folder, existing, task, made_from):
+            return folder
+    return None
+
+
+def _link(twin: Path, staged: Path, source: Source) -> None:
+    """The files of an export in a second folder, on the disk once where the file system can; with a name of its own."""
+    manifest, info = read_manifest(twin)
+    for name in (*manifest.files, *manifest.further_files):
+        try:
+            (staged / name).hardlink_to(twin / name)
+        except OSError:
+            shutil.copyfile(twin / name, staged / name)
+    write_manifest(staged, info | {"name": source.name, "origin": source.origin})

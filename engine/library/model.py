@@ -72,6 +72,7 @@ class ModelReference:
 
     reference: str  # as for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder
     folder: Path | None = None  # where its export is or goes; None for the usual folder
+    aside: Path | None = None  # where it goes if it is not there: an export that its user removes
     opening: Opening = Opening()  # noqa: RUF009 - frozen
     exporting: Mapping[str, Any] = field(default_factory=dict)  # further arguments of `export`
 
@@ -80,7 +81,8 @@ class ModelReference:
         try:
             return find_model(self.folder or self.reference, self.opening, task=task)
         except NotExportedError:
-            return find_model(export(self.reference, self.folder, task=task, **self.exporting), self.opening, task=task)
+            made = export(self.reference, self.aside or self.folder, task=task, **self.exporting)
+            return find_model(made, self.opening, task=task)
 
 
 ModelLike = Model | ModelReference | str | Path

@@ -8,6 +8,7 @@ import sys
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import onnx_ir as ir
@@ -58,7 +59,7 @@ def test_an_export_holds_graphs_without_weights_a_tokenizer_and_the_proof_of_par
     assert max(size for name, size in sizes.items() if name.endswith(".onnx")) < 100_000  # they hold no weights
 
 
-def test_an_export_in_fp32_has_no_other_graphs_and_is_the_same_model(copy, tmp_path):
+def test_an_export_in_fp32_has_no_other_graphs_and_no_checkpoint_is_exported_twice(copy, tmp_path, monkeypatch):
     folder, said = build(str(copy), tmp_path / "out", precision="fp32"), []
     assert {path.name for path in folder.glob("model*")} == {"model.onnx", "model.onnx_data", "model.cpu.onnx"}
     first = load_exported(folder).sha256
@@ -67,6 +68,16 @@ def test_an_export_in_fp32_has_no_other_graphs_and_is_the_same_model(copy, tmp_p
     build(str(copy), folder)  # what was left out is made
     assert {path.name for path in folder.glob("model*")} == GRAPHS
     assert load_exported(folder).sha256 == first  # runs of one go on with the other
+    monkeypatch.setenv("NEGENGINE_MODELS", str(tmp_path))
+    monkeypatch.setattr(building, "load_counted", Mock(side_effect=AssertionError))  # nothing is computed again
+    other = shutil.copytree(copy, tmp_path / "other name")
+    assert build(str(other), tmp_path / "second", say=said.append) == tmp_path / "second"
+    assert said[-1].startswith(f"{tmp_path / 'second'} has the files of {folder}, an export of the same checkpoint")
+    assert (folder / "model.onnx_data").samefile(tmp_path / "second" / "model.onnx_data")
+    shutil.rmtree(folder)
+    second = load_exported("second")
+    second.verify_files()
+    assert (second.name, second.sha256, second.info["origin"]) == ("other name", first, str(other.resolve()))
 
 
 def test_logits_in_fp16_are_compared_as_cuda_rounds_them(exported):

@@ -72,14 +72,18 @@ class SuiteFile:
     probes: Sequence[SuiteProbe]
     sha256: str
     notes: Sequence[str] = ()
+    keep_exports: bool = True  # whether models that the suite exports stay when their runs are done
 
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
         file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
-        file.refuse_unknown(("name", "run", _MODELS, _PROBES), "name, [run], [[model]] and [[probe]]")
+        known = "name, keep_exports, [run], [[model]] and [[probe]]"
+        file.refuse_unknown(("name", "keep_exports", "run", _MODELS, _PROBES), known)
         name = file.document.get("name", path.stem)
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise InputError(f"{file.line('name')}: name is {str(name)[:60]!r}; give a text of at most 200 characters")
+        if not isinstance(keep_exports := file.document.get("keep_exports", True), bool):
+            raise InputError(f"{file.line('keep_exports')}: keep_exports is {keep_exports!r}; give true or false")
         models, notes = _read_models(file)
         probes = _probes(file, [model.label for model in models])
         if len(models) * len(probes) > _MOST_MEMBERS:
@@ -89,7 +93,7 @@ class SuiteFile:
             raise InputError(f"{file.line('run')}: run is a table: write [run]")
         _check("[run]", options_of(Opening), table, lambda key: file.line_in("run", key or ""))
         digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
-        return cls(path, name, Opening(**table), models, probes, digest, notes)
+        return cls(path, name, Opening(**table), models, probes, digest, notes, keep_exports)
 
 
 def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:

@@ -1,6 +1,7 @@
 """`ng.suite`: run all members of a suite file; a member that fails does not stop the others."""
 
 import shlex
+import shutil
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,10 +32,10 @@ from ...runs.shard import Shard
 from ...views import Column, Table
 from ..finished import open_run
 from ..report.report import LIBRARIES
-from .suite_file import SuiteFile, SuiteModel, as_text, chain, settings_of
+from .suite_file import SuiteFile, SuiteModel, as_text, chain, folder_name, settings_of
 from .suite_members import DONE, Member, State, finished_run, members_of, model_tables, state_of, suite_table
 
-RESULTS, RECORD = "results{}.csv", "suite{}.json"
+RESULTS, RECORD, EXPORTS = "results{}.csv", "suite{}.json", "exports{}"
 _COLUMNS = ("run", "state", "probe", "model", "step", "settings", "folder")
 
 
@@ -229,10 +230,14 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
     todo.sort(key=lambda member: states[member.number] is not State.NEW)  # one begun before may have ended the program
     if len(todo) < total:
         reporter.say(f"{name}: {total - len(todo):,} of {total:,} runs are finished")
-    for member in todo:
+    exports = folder / EXPORTS.format(shard_of(options).suffix)
+    for number, member in enumerate(todo, start=1):
         reporter.say(f"{name}: run {member.number} of {total:,}, {member.name}")
+        own, given = member.model, exporting(plan.file, member.model, opening)
+        aside = None if plan.file.keep_exports else exports / folder_name(own.label)
+        model = ModelReference(own.reference, own.folder, aside, opening, given)
         try:
-            states[member.number] = _run_member(member, opening, exporting(plan.file, member.model), options)
+            states[member.number] = _run_member(member, model, options)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other members must run
             known = isinstance(error, InputError)
             why = str(error) if known else f"{type(error).__name__}: {first_line(error)} (a bug: see -v)"
@@ -241,7 +246,11 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
             reporter.say(f"{name}: {member.name} failed: {why}")
             if not known:
                 reporter.detail("".join(traceback.format_exception(error)))
+        if aside is not None and all(later.model is not own for later in todo[number:]):
+            shutil.rmtree(aside, ignore_errors=True)
         _record(plan, folder, shard_of(options))
+    if not plan.file.keep_exports:
+        shutil.rmtree(exports, ignore_errors=True)
     _record(plan, folder, shard_of(options))
     return plan
 
@@ -256,17 +265,16 @@ def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
     write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
-def exporting(file: SuiteFile, model: SuiteModel) -> dict[str, Any]:
-    """How a model is exported on first use: in fp32 alone if none of its probes has a use for other graphs."""
+def exporting(file: SuiteFile, model: SuiteModel, opening: Opening) -> dict[str, Any]:
+    """How a model is exported on first use: in fp32 alone if none of its runs has a use for other graphs."""
     probes = (probe for probe in file.probes if probe.models is None or model.label in probe.models)
     used = [experiment(name) for probe in probes for name in chain(probe.function)]
     exact = all(issubclass(own, Requested) and not issubclass(own.of_kind.stage, MixedRequests) for own in used)
-    precision = Precision.FP32 if exact else Precision.AUTO
+    precision = Precision.FP32 if exact or opening.is_exact else Precision.AUTO
     return {"allow_pickle": model.allow_pickle, "precision": precision}
 
 
-def _run_member(member: Member, opening: Opening, given: Mapping[str, Any], options: RunOptions) -> State:
-    model = ModelReference(member.model.reference, member.model.folder, opening, given)
+def _run_member(member: Member, model: ModelReference, options: RunOptions) -> State:
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
     if again := shared.pop("again", None):  # the suite's, not the run's

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.results.suite.checkpoint_steps import named_step
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.results.suite.suite_members import members_of
@@ -56,10 +57,11 @@ def test_models_probes_and_settings_are_multiplied(tmp_path):
         ("score-same-name", {"pairs": 6, "lazy": True, "coreference": "same-name"}),
         ("trex", {"corpus": ["TREx"]}),
     ]
-    assert exporting(file, file.models[0]) == {"allow_pickle": False, "precision": "auto"}
+    assert exporting(file, file.models[0], Opening()) == {"allow_pickle": False, "precision": "auto"}
+    assert exporting(file, file.models[0], Opening(precision="fp32"))["precision"] == "fp32"
     exact = '[[model]]\nmodel = "lab/a"\nallow_pickle = true\n[[probe]]\nprobe = "likelihood"\ndata = "a.csv"\n'
     alone = read(tmp_path, exact)
-    assert exporting(alone, alone.models[0]) == {"allow_pickle": True, "precision": "fp32"}
+    assert exporting(alone, alone.models[0], Opening()) == {"allow_pickle": True, "precision": "fp32"}
     folders = [member.folder.relative_to(tmp_path).as_posix() for member in members_of(file, tmp_path)]
     first = ["score-pronoun/mini", "score-same-name/mini", "trex/mini", "score-pronoun/lab--tiny@step1000"]
     assert (folders[:4], len(folders)) == (first, 5 * 2 + 3)
@@ -105,6 +107,7 @@ FAULTS = [
     (PROBE, 1, r"no model; each is a table \[\[model\]\]"),
     (MODEL, 1, r"no probe; each is a table \[\[probe\]\]"),
     ('title = "x"\n' + MODEL + PROBE, 1, r"unknown key 'title'"),
+    ("keep_exports = 0\n" + MODEL + PROBE, 1, "keep_exports is 0; give true or false"),
     (MODEL + '[[probe]]\nprobe = "selct"\n', 4, "probe is 'selct'; did you mean 'select'\\? Give one of select, "),
     (MODEL + "[[probe]]\npairs = 3\n", 3, r"this \[\[probe\]\] does not name a probe; give one of"),
     (MODEL + PROBE + "pears = 3\n", 5, r"select has no setting 'pears'; did you mean 'pairs'\?"),

@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 from unittest.mock import Mock
 
 import negengine as ng
@@ -107,6 +109,31 @@ def test_shards_are_whole_members_and_what_is_finished_is_not_run_again(place, m
     found = ng.suite("suite.toml", progress=False)
     assert (opened, found.is_finished, found.report) == ([], True, None)
     assert "there is no report: reports need altair" in found.remarks()
+
+
+def test_exports_that_the_suite_has_made_go_when_their_runs_are_done_and_others_stay(place, monkeypatch, no_report):
+    ready, made, there = (place / "models").resolve(), [], {}
+
+    def export(reference, output, **_):
+        made.append(output.name)
+        return Path(shutil.copytree(ready / reference, output))
+
+    def see(_, folder):
+        there[folder.name] = sorted(path.name for path in Path("runs/suite/exports").glob("*"))
+
+    monkeypatch.setattr("negengine.engine.library.model.export", export)
+    monkeypatch.setenv("NEGENGINE_MODELS", str(place / "own"))
+    kept = Path(shutil.copytree(ready / "lab/tiny@step0", place / "own/lab/tiny@step0"))
+    at_each_stage(monkeypatch, see)
+    (place / "suite.toml").write_text(f"keep_exports = false\n{SUITE}")
+    found = ng.suite("suite.toml", progress=False)
+    names = ["lab--tiny@step1000", "lab--tiny@step20k"]
+    assert (found.is_finished, made) == (True, names)
+    assert there == {"lab--tiny@step0": [], **{name: [name] for name in names}}
+    assert kept.exists()
+    assert not Path("runs/suite/exports").exists()
+    assert ng.suite("suite.toml", progress=False).frame.equals(found.frame)
+    assert made == names
 
 
 def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, monkeypatch, no_report):
