@@ -142,6 +142,7 @@ def _write(
     staged = workspace / STAGED
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
+    exporter = exporter_of(source.name, checkpoint.config, task.head.task)
     checkpoint.refuse_unsuitable_tokens()
     task.check(checkpoint)
     if (limit := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
@@ -149,7 +150,6 @@ def _write(
         checkpoint = replace(checkpoint, limit=limit)
     if ADDED_BOS in made_from:
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
-    exporter = exporter_of(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
     traced = _trace(checkpoint, task, exporter, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
     graph, config = traced.graph, checkpoint.config

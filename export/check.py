@@ -113,9 +113,10 @@ class _Looks:
     def tokenizer(self) -> str:
         head = self.task.head
         tokenizer = load_tokenizer(self.source, self.config, head)
-        checkpoint = Checkpoint(self.source, self.config, tokenizer, is_causal=head.is_decoder)
-        checkpoint.refuse_unsuitable_tokens()
-        self.task.check(checkpoint)
+        if self.at("family").possible:  # else there is no model that its tokens could fit
+            checkpoint = Checkpoint(self.source, self.config, tokenizer, is_causal=head.is_decoder)
+            checkpoint.refuse_unsuitable_tokens()
+            self.task.check(checkpoint)
         mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if head.fills_masks else ""
         content = json.loads(tokenizer.backend_tokenizer.to_str())
         kind = str(content["model"]["type"])  # WordPiece, BPE or Unigram
@@ -131,7 +132,7 @@ class _Looks:
         if any(name.endswith(SAFE) for name in files):
             return f"safetensors, {size}"
         if not self.allow_pickle:
-            raise InputError(f"it {ONLY_PICKLED}")
+            raise InputError(f"{self.source.name} {ONLY_PICKLED}")
         return f"pickled, {size}"
 
     def needs(self) -> str:

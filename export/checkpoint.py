@@ -319,8 +319,6 @@ def load(source: Source, head: Head) -> Checkpoint:
     config = load_config(source)
     check_architecture(source, config, head)
     check_sizes(source.name, config)
-    if not head.fills_masks and not head.is_decoder:
-        _name_labels(source, config)
     return Checkpoint(source, config, load_tokenizer(source, config, head), is_causal=head.is_decoder)
 
 
@@ -454,6 +452,8 @@ def check_architecture(source: Source, config: PretrainedConfig, head: Head) -> 
     if reason := refusal_of(config):
         raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
     refuse_unread(name, config, json_object(_config_file(source)))
+    if not head.is_language_model:
+        _name_labels(source, config)
 
 
 def load_tokenizer(source: Source, config: PretrainedConfig, head: Head) -> PreTrainedTokenizerFast:
@@ -469,7 +469,8 @@ def load_tokenizer(source: Source, config: PretrainedConfig, head: Head) -> PreT
         written: dict[str, Any] = {}
         for name in (SPECIAL_TOKENS, TOKENIZER_CONFIG):
             written |= json_object(folder / name) if is_file(folder / name) else {}
-        takes = inspect.signature(head.families[type(config)].forward).parameters
+        kind = head.families.get(type(config), None)  # none where the family is not known for the task
+        takes = inspect.signature(kind.forward).parameters if kind else ()
         tokenizer = tokenizer_in(folder, config, written, takes)
         if tokenizer is None:
             tokenizer = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)

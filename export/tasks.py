@@ -72,15 +72,11 @@ def _is_encoder(checkpoint: Checkpoint) -> None:
     label_names(checkpoint)
     config = checkpoint.config
     of_decoder = type(config) in TEXT_GENERATION.head.families and type(config) not in FILL_MASK.head.families
-    if getattr(config, "is_encoder_decoder", False):
-        said = "has an encoder and a decoder, and cannot be exported"
-    elif of_decoder and config.model_type not in _READ_TO_THE_LEFT_TOO:
-        said = "reads a text from left to right alone, and cannot be exported as a classifier"
-    else:
-        return
-    is_classifier = any(name.endswith(TEXT_CLASSIFICATION.head.endings) for name in config.architectures or ())
-    wanted = "a classifier that is an encoder, such as BERT" if is_classifier else "a masked or a causal language model"
-    raise InputError(f"{checkpoint.name}: a model of the family {config.model_type} {said}; give {wanted}")
+    if of_decoder and config.model_type not in _READ_TO_THE_LEFT_TOO:
+        raise InputError(
+            f"{checkpoint.name}: a model of the family {config.model_type} reads a text from left to right alone, and "
+            "cannot be exported as a classifier; give one that is an encoder, such as BERT"
+        )
 
 
 _READ_TO_THE_LEFT_TOO = {"xlnet"}
@@ -103,9 +99,6 @@ def _reads_to_the_right(checkpoint: Checkpoint) -> None:
         raise InputError(f"{checkpoint.name}: as a causal model, the family {config.model_type} {said}")
     if type(config) in FILL_MASK.head.families and not getattr(config, "is_decoder", False):
         said = "is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal model"
-        raise InputError(f"{checkpoint.name} {said}")
-    if getattr(config, "is_encoder_decoder", False):
-        said = f"has an encoder and a decoder: a {TEXT_GENERATION.head.noun} is a decoder alone"
         raise InputError(f"{checkpoint.name} {said}")
 
 

@@ -108,7 +108,7 @@ class _Logits(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not checked
 def exporter_of(name: str, config: PretrainedConfig, task: str) -> Exporter:
     """What exports a model; an InputError if nothing does for the family and the task."""
     if getattr(config, "is_encoder_decoder", False):
-        said = "has an encoder and a decoder, and cannot be exported; give a masked or a causal language model"
+        said = "has an encoder and a decoder, and cannot be exported; give an encoder alone, or a decoder alone"
         raise InputError(f"{name}: a model of the family {config.model_type} {said}")
     known = None if Optimum is None or family_of(config).by_torch else Optimum.of(config, task)
     return known or Torch()

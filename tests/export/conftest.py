@@ -24,9 +24,10 @@ from negengine.export.quiet import quiet
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model
-from tiny_checkpoints import save_classifier
+from tiny_checkpoints import save, save_classifier
 
 from .families import ROWS, save_tiny, tokenizer_json
+from .further import save_further
 
 torch.set_num_threads(1)  # the models are so small that threads would wait for each other most of the time
 
@@ -89,6 +90,29 @@ def copy(checkpoint, tmp_path) -> Path:
 def exported(checkpoint, once) -> Callable[[str], Path]:
     """The same, exported."""
     return lambda row: once(f"exported-{row}", lambda folder: build(str(checkpoint(row)), folder))
+
+
+@pytest.fixture(scope="session")
+def further(once) -> Callable[[str], Path]:
+    """A folder with a tiny checkpoint of a further family."""
+    return lambda family: once(f"further-{family}", lambda folder: save_further(family, folder))
+
+
+@pytest.fixture(scope="session")
+def exported_further(further, once) -> Callable[[str], Path]:
+    """The same, exported."""
+    return lambda family: once(f"exported-further-{family}", lambda folder: build(str(further(family)), folder))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A model that a function makes with its tokenizer, and the folder that transformers saved both in."""
+
+    def make(family, **sizes):
+        model, words = family(**sizes)
+        return model, save(tmp_path / "tiny", model, words)
+
+    return make
 
 
 @pytest.fixture(scope="session")

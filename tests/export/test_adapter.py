@@ -1,7 +1,5 @@
 """A LoRA adapter is named as one, and merged with its base on request; whatever does not fit is refused."""
 
-import json
-
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
@@ -13,30 +11,17 @@ from negengine.export.checkpoint import load, locate
 from negengine.export.inventory import load_model
 from negengine.export.reference import torch_reference
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
-from safetensors.torch import save_file
 from transformers import AutoTokenizer
 
-QUERY, BIAS = "bert.encoder.layer.0.attention.self.query", "bert.encoder.layer.1.output.dense.bias"
+from .situations import PLAIN, QUERY, linear, save_adapter
+
+EVA = {"init_lora_weights": "eva", "eva_config": {"rho": 2.0}}
+BIAS = "bert.encoder.layer.1.output.dense.bias"
 WORDS, OF_GPT2 = "bert.embeddings.word_embeddings", "transformer.h.0.attn.c_attn"
-
-
-def save_adapter(folder, shapes, **config):
-    """As peft's `save_pretrained` writes it; the tensors by their names in the model."""
-    folder.mkdir(exist_ok=True)
-    config = {"peft_type": "LORA", "base_model_name_or_path": "lab/tiny", "lora_alpha": 6} | config
-    (folder / "adapter_config.json").write_text(json.dumps(config))
-    random = torch.Generator().manual_seed(1)
-    made = {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
-    save_file({f"base_model.model.{name}": own for name, own in made.items()}, folder / "adapter_model.safetensors")
-    return made
 
 
 def weights(reference, base=None, task=FILL_MASK):
     return load_model(load(locate(str(reference), base=base and str(base)), task.head), task.head).state_dict()
-
-
-def linear(layer, columns, rows):
-    return {f"{layer}.lora_A.weight": (2, columns), f"{layer}.lora_B.weight": (rows, 2)}
 
 
 @pytest.mark.parametrize(("family", "is_rs"), [("bert", False), ("bert", True), ("gpt2", False)])
@@ -111,58 +96,10 @@ def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_pa
     assert locate(str(lora), base="lab/tiny@v1").base == "lab/tiny@v1"
 
 
-# As peft 0.21 writes every key of a plain LoRA.
-PLAIN = {
-    **dict.fromkeys(("alora_invocation_tokens", "arrow_config", "auto_mapping", "corda_config", "eva_config")),
-    **dict.fromkeys(("exclude_modules", "kasa_config", "layer_replication", "layers_pattern", "layers_to_transform")),
-    **dict.fromkeys(("lora_ga_config", "megatron_config", "modules_to_save", "monteclora_config", "revision")),
-    **dict.fromkeys(("target_parameters", "trainable_token_indices", "use_bdlora", "velora_config")),
-    **dict.fromkeys(("ensure_weight_tying", "fan_in_fan_out", "lora_bias", "use_dora", "use_qalora"), False),
-    "alpha_pattern": {},
-    "bias": "none",
-    "inference_mode": True,
-    "init_lora_weights": True,
-    "loftq_config": {},
-    "lora_dropout": 0.1,
-    "megatron_core": "megatron.core",
-    "peft_version": "0.21.2",
-    "qalora_group_size": 16,
-    "r": 2,
-    "rank_pattern": {},
-    "target_modules": ["query"],
-    "task_type": "FEATURE_EXTRACTION",
-}
-VARIANTS = {  # what adapter_config.json says → whether that is a plain LoRA
-    **{f"first {value}": ({"init_lora_weights": value}, True) for value in (False, "gaussian", "orthogonal")},
-    "eva": ({"init_lora_weights": "eva", "eva_config": {"rho": 2.0}}, True),
-    **{
-        f"first {value}": ({"init_lora_weights": value}, False)
-        for value in ("olora", "OLoRA", "pissa", "pissa_niter_4", "corda", "loftq", "lora_ga", "mica", "unheard")
-    },
-    **{
-        key: ({key: value}, False)
-        for key, value in {
-            "use_dora": True, "lora_bias": True, "use_qalora": True, "alpha_pattern": {"query": 32},
-            "layer_replication": [[0, 2]], "target_parameters": ["x"], "trainable_token_indices": [3],
-            "alora_invocation_tokens": [1], "use_bdlora": {"a": 1}, "megatron_config": {"a": 1},
-            "loftq_config": {"loftq_bits": 4}, "a_newer_key": 0.5, "another": 0,
-        }.items()
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", VARIANTS)
-def test_an_adapter_that_asks_for_what_is_not_known_is_refused(case, checkpoint, tmp_path):
-    content, is_plain = VARIANTS[case]
-    base, lora = checkpoint("bert"), tmp_path / "lora"
-    save_adapter(lora, linear(QUERY, *weights(base)[f"{QUERY}.weight"].shape), **PLAIN | content)
-    if is_plain:
-        assert locate(str(lora), base=str(base)).adapter == lora
-        return
-    with pytest.raises(
-        InputError, match=r"adapter_config\.json asks for .*: this is not a plain LoRA; merge it with peft"
-    ):
-        locate(str(lora), base=str(base))
+@pytest.mark.parametrize("first", [{"init_lora_weights": own} for own in (False, "gaussian", "orthogonal")] + [EVA])
+def test_first_values_that_leave_the_base_as_it_is_are_those_of_a_plain_lora(first, checkpoint, tmp_path):
+    save_adapter(tmp_path / "lora", linear(QUERY, 4, 4), **PLAIN | first)
+    assert locate(str(tmp_path / "lora"), base=str(checkpoint("bert"))).adapter == tmp_path / "lora"
 
 
 def test_the_tokenizer_of_an_adapter_is_used(checkpoint, tmp_path):

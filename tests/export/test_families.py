@@ -107,8 +107,6 @@ def test_a_masked_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
     assert is_listed(family, model)
     cpu = operators(Graph.open(model.folder / "model.cpu.onnx"))
     assert (cpu["Attention"], cpu["MultiHeadAttention"]) == (row.attentions, 0)
-    verdict = check(str(checkpoint(family)))
-    assert [finding.said for finding in verdict.findings if not finding.possible] == []
 
 
 @pytest.mark.everything
@@ -125,7 +123,6 @@ def test_a_deberta_with_the_head_of_its_authors_is_exported_with_that_head(check
 @pytest.mark.parametrize("family", few(causal_checkpoints.FAMILIES, "gpt2", "llama"))
 def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, causal, causal_checkpoint):
     exported, known = causal(family), causal_checkpoints.FAMILIES[family]
-    assert check(str(causal_checkpoint(family))).possible
     reference, tokenizer = opened(hf.AutoModelForCausalLM, causal_checkpoint(family))
     engine, sentences = CausalLM(exported), texts(exported.tokenizer.mask_token)
     for text, ids in zip(sentences, exported.tokenizer.encode(sentences), strict=True):
