@@ -71,12 +71,10 @@ def divided(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     return rows.drop(_COLUMN), rows.select(_COLUMN).unnest(_COLUMN)
 
 
-def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
-    """The inverse of `divided`: the rows of a selection's parts from its files, of which `triplets` has answers."""
-    rows = dict(files)
-    answers = rows.pop(ANSWERS_FILE).select(pl.struct(*ANSWERS).alias(_COLUMN))
-    rows[triplets] = pl.concat([rows[triplets], answers], how="horizontal", strict=True)
-    return pl.concat(rows.values(), how="diagonal")
+def rejoined(triplets: pl.LazyFrame, answers: pl.LazyFrame) -> pl.LazyFrame:
+    """The inverse of `divided`: the rows of a selection's parts from its files."""
+    told = answers.select(pl.struct(*ANSWERS).alias(_COLUMN))
+    return pl.concat([triplets, told], how="horizontal", strict=True)
 
 
 def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame:

@@ -22,9 +22,9 @@ from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
 from ...views import Table
 from .negation_tables import contrast, published, rates_table, scored_apart, selected_apart, selection_table
-from .rates import ALL_SEVERAL, PAIR, RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE
+from .rates import ALL_SEVERAL, ONE, PAIR, RATES_FILE, SCORES_FILE
 from .reading import reading, scores_methods, selection_methods, told
-from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection
+from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, TOKENS, TRIPLETS_FILE, Selection, of_one_token
 from .triplet_checks import triplets_again, unselected_again
 from .triplet_sentences import scored_sentences, selected_sentences
 
@@ -38,7 +38,7 @@ class SelectionRun(Run):
     """A finished selection.
 
     Attributes:
-        triplets: Columns triplet, name, gender, pronoun, profession, verb.
+        triplets: Columns triplet, name, gender, pronoun, profession, verb; those of verbs of one token.
         several: The triplets of verbs of several tokens, with a column tokens; None without `--verbs whole-words`.
         summary: The content of selection.json.
     """
@@ -49,11 +49,17 @@ class SelectionRun(Run):
 
     @cached_property
     def triplets(self) -> pl.DataFrame:
-        return self.frame(TRIPLETS_FILE)
+        return of_one_token(self.every_triplet)
 
     @cached_property
     def several(self) -> pl.DataFrame | None:
-        return self.frame(SEVERAL_TRIPLETS_FILE) if SEVERAL_TRIPLETS_FILE in self.record.files else None
+        every = self.every_triplet
+        return every.filter(pl.col(TOKENS) > 1) if TOKENS in every.columns else None
+
+    @cached_property
+    def every_triplet(self) -> pl.DataFrame:
+        """The content of triplets.parquet."""
+        return self.frame(TRIPLETS_FILE)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -113,9 +119,7 @@ class SelectionRun(Run):
     def sentence_rows(self) -> pl.LazyFrame:
         metadata = self.record.metadata
         mask = mask_token(metadata, self.folder)
-        kinds = [own for own in (self.triplets, self.several) if own is not None]
-        rows = [selected_sentences(own.lazy(), self.patterns, metadata["coreference"], mask) for own in kinds]
-        return pl.concat(rows, how="diagonal")
+        return selected_sentences(self.every_triplet.lazy(), self.patterns, metadata["coreference"], mask)
 
     def outcomes(self) -> pl.DataFrame:
         raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
@@ -149,11 +153,10 @@ class ScoresRun(Run):
     Attributes:
         items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
             top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
-            `repeated` is exact in each).
-        rates: The content of rates.parquet; see `negengine.engine.experiments.negation.rates.rates`.
+            `repeated` is exact in each); of verbs of several tokens see `answers.answer_columns`.
+        rates: The rates of verbs of one token; see `negengine.engine.experiments.negation.rates.rates`.
         selection: The selection that was scored, with its triplets.
         several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
-        several_items: Their scores, with a column tokens; see `answers.answer_columns`.
         token_rates: Their rates: of all of them, and by number of tokens.
     """
 
@@ -169,7 +172,8 @@ class ScoresRun(Run):
 
     @cached_property
     def rates(self) -> pl.DataFrame:
-        return self.frame(RATES_FILE)
+        rates = self._every_rate
+        return rates if self.several is None else rates.filter(pl.col(TOKENS) == ONE).drop(TOKENS)
 
     @cached_property
     def selection(self) -> SelectionRun:
@@ -184,12 +188,12 @@ class ScoresRun(Run):
         return self.selection.several
 
     @cached_property
-    def several_items(self) -> pl.DataFrame:
-        return self.frame(SEVERAL_SCORES_FILE)
+    def token_rates(self) -> pl.DataFrame:
+        return self._every_rate.filter(pl.col(TOKENS) != ONE)
 
     @cached_property
-    def token_rates(self) -> pl.DataFrame:
-        return self.frame(TOKEN_RATES_FILE)
+    def _every_rate(self) -> pl.DataFrame:
+        return self.frame(RATES_FILE)
 
     @property
     def _all_several(self) -> pl.DataFrame:
@@ -270,15 +274,9 @@ class ScoresRun(Run):
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
     def sentence_rows(self) -> pl.LazyFrame:
-        mask, files = mask_token(self.selection.record.metadata, self.folder), (SCORES_FILE, SEVERAL_SCORES_FILE)
-        rows = [
-            scored_sentences(
-                scan_frame(self.folder / name), own.lazy(), self.selection.patterns, self.coreference, mask
-            )
-            for name, own in zip(files, (self.selection.triplets, self.several), strict=True)
-            if own is not None
-        ]
-        return pl.concat(rows, how="diagonal")
+        mask = mask_token(self.selection.record.metadata, self.folder)
+        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet.lazy()
+        return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -290,10 +288,24 @@ class ScoresRun(Run):
 
         Triplets of verbs of several tokens have a condition of their own.
         """
-        single = _outcomes(self.items, self.selection.triplets, self.coreference)
-        if self.several is None:
-            return single
-        return pl.concat([single, _outcomes(self.several_items, self.several, f"{self.coreference}, {SEVERAL}")])
+        condition, several = pl.lit(self.coreference), pl.lit(f"{self.coreference}, {SEVERAL}")
+        if self.several is not None:
+            condition = pl.when(pl.col(TOKENS) > 1).then(several).otherwise(condition)
+        triplets = self.selection.every_triplet.drop(TOKENS, strict=False)
+        return self.items.join(triplets, on="triplet", validate="m:1").select(
+            dataset=pl.lit(DATASET),
+            condition=condition,
+            split="pattern",
+            metric=pl.lit("repetition_rate"),
+            item=pl.concat_str(*PAIR, "verb", separator="|"),
+            value=pl.col("repeated").cast(pl.Float64),
+            cluster=pl.concat_str(*PAIR, separator="|"),
+            crossed="verb",
+            name="name",
+            gender="gender",
+            profession="profession",
+            verb="verb",
+        )
 
     @property
     def by_construction(self) -> Sequence[str]:
@@ -312,20 +324,3 @@ class ScoresRun(Run):
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         yield from triplets_again(draw, self.sentence_rows(), self.selection.patterns)
-
-
-def _outcomes(items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:
-    return items.join(triplets, on="triplet", validate="m:1").select(
-        dataset=pl.lit(DATASET),
-        condition=pl.lit(condition),
-        split="pattern",
-        metric=pl.lit("repetition_rate"),
-        item=pl.concat_str(*PAIR, "verb", separator="|"),
-        value=pl.col("repeated").cast(pl.Float64),
-        cluster=pl.concat_str(*PAIR, separator="|"),
-        crossed="verb",
-        name="name",
-        gender="gender",
-        profession="profession",
-        verb="verb",
-    )

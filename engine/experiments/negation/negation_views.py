@@ -17,6 +17,7 @@ from .negation_runs import ScoresRun, SelectionRun
 from .negation_tables import POINTS, published, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences
 from .reading import STRONG
+from .select import of_one_token
 
 _TOP = 8
 _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
@@ -36,7 +37,7 @@ def selected(run: SelectionRun) -> list[Section]:
 
 def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
-    scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
+    scores, patterns = of_one_token(scan_frame(run.folder / SCORES_FILE)), run.rates["pattern"].to_list()
     between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
     precision, title = _precision_note(scores), "Do verbs of several tokens differ?"
     medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()

@@ -15,9 +15,8 @@ from ...statistics.differences import paired_difference
 from .select import TOKENS
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
-SEVERAL_SCORES_FILE, TOKEN_RATES_FILE = "scores_several_tokens.parquet", "rates_by_tokens.parquet"
-ALL_SEVERAL = "several"
-"""In rates_by_tokens.parquet, the number of tokens of all verbs of several tokens together."""
+ONE, ALL_SEVERAL = "1", "several"
+"""In rates.parquet, the number of tokens of verbs of one token, and of all verbs of several tokens together."""
 PAIR = ("name", "profession")
 _SCHEMA = {
     "pattern": pl.String,
@@ -74,11 +73,12 @@ def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str
     return {pattern: known.filter(pl.col("pattern") == pattern) for pattern in patterns}
 
 
-def token_rates(
+def rates_by_tokens(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], numbers: Sequence[int]
 ) -> pl.DataFrame:
-    """Rates of the verbs of each number of tokens, and of all of them (`several`); the first pattern selects."""
-    groups = {ALL_SEVERAL: pl.lit(value=True), **{str(number): pl.col(TOKENS) == number for number in numbers}}
+    """Rates of the verbs of each number of tokens, and of all of several tokens; the first pattern selects."""
+    tokens = pl.col(TOKENS)
+    groups = {ONE: tokens == 1, ALL_SEVERAL: tokens > 1, **{str(number): tokens == number for number in numbers}}
     return pl.concat(
         rates(scores.filter(own), triplets.filter(own), patterns, patterns[0]).select(
             pl.lit(name).alias(TOKENS), pl.all()

@@ -23,7 +23,7 @@ from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.lexicon import FORMS_SEPARATOR
@@ -32,8 +32,8 @@ from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
-from .rates import RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE, rates, token_rates
-from .select import SEVERAL, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection, composed, decided_as
+from .rates import RATES_FILE, SCORES_FILE, rates, rates_by_tokens
+from .select import SEVERAL, TOKENS, TRIPLETS_FILE, Selection, composed, decided_as, of_one_token
 
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
@@ -112,7 +112,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     name: ClassVar[str] = ScoresRun.stage
     beside: ClassVar[tuple[str, ...]] = ("select",)
     rows_file: ClassVar[str | None] = SCORES_FILE
-    further_rows_files: ClassVar[tuple[str, ...]] = (SEVERAL_SCORES_FILE,)
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     selected: SelectionRun
@@ -125,14 +124,11 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         cls, selected: SelectionRun, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
     ) -> Self:
         """Plan a scoring with the model that selected; an `InputError` if the selection's answers are damaged."""
-
-        def coded(name: str) -> pl.DataFrame:
-            return selected.frame(name).with_columns(pl.col(pl.String).cast(pl.Categorical))
-
-        single = coded(TRIPLETS_FILE)
-        kinds = [Triplets("", single, kept_answers(selected.folder, selected.record, len(single)))]
-        if SEVERAL_TRIPLETS_FILE in selected.record.files:
-            kinds.append(Triplets(SEVERAL, coded(SEVERAL_TRIPLETS_FILE)))
+        coded = selected.frame(TRIPLETS_FILE).with_columns(pl.col(pl.String).cast(pl.Categorical))
+        answers, single = kept_answers(selected.folder, selected.record, len(coded)), of_one_token(coded)
+        kinds = [Triplets("", single, answers.head(len(single)))]  # they come first
+        if TOKENS in coded.columns:
+            kinds.append(Triplets(SEVERAL, coded.filter(pl.col(TOKENS) > 1)))
         return cls(selected, exported, tuple(kinds), triplets_per_part)
 
     @property
@@ -161,13 +157,11 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        files = {"": TRIPLETS_FILE, SEVERAL: SEVERAL_TRIPLETS_FILE}
-        digests = self.selected.record.files
         return {
             "model": self.exported.name,
             "model sha256": self.exported.sha256,
             "patterns sha256": self.selected.patterns.sha256,
-            **{decided_as("triplets sha256", own.apart): digests[files[own.apart]] for own in self.triplets},
+            "triplets sha256": self.selected.record.files[TRIPLETS_FILE],
             "triplets per part": self.triplets_per_part,
         }
 
@@ -320,15 +314,10 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         selected, patterns = read_selected(parts.folder), parts.metadata["patterns"]
-        numbers = parts.metadata.get(SEVERAL)
-        is_several = (pl.col(TOKENS) > 1).fill_null(value=False)  # null where the rows come from scores.parquet
-        scores = (parts.rows if numbers is None else parts.rows.filter(~is_several)).drop(TOKENS, strict=False)
-        files: dict[str, Result] = {SCORES_FILE: scores}
-        files[RATES_FILE] = rates(scores, selected.triplets.lazy(), patterns, patterns[0])
+        triplets, numbers = selected.frame(TRIPLETS_FILE).lazy(), parts.metadata.get(SEVERAL)
         if numbers is None:
-            return files
-        if selected.several is None:
-            raise InputError(f"{parts.folder}: the selection has no file {SEVERAL_TRIPLETS_FILE}: select again")
-        own = parts.rows.filter(is_several)
-        by_tokens = token_rates(own, selected.several.lazy(), patterns, numbers)
-        return {**files, SEVERAL_SCORES_FILE: own, TOKEN_RATES_FILE: by_tokens}
+            scores = parts.rows.drop(TOKENS, strict=False)
+            return {SCORES_FILE: scores, RATES_FILE: rates(scores, triplets, patterns, patterns[0])}
+        if TOKENS not in triplets.collect_schema():
+            raise InputError(f"{parts.folder}: the selection has no {SEVERAL}: select again")
+        return {SCORES_FILE: parts.rows, RATES_FILE: rates_by_tokens(parts.rows, triplets, patterns, numbers)}

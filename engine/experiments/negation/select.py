@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -45,12 +45,11 @@ from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
-SEVERAL_TRIPLETS_FILE = "triplets_several_tokens.parquet"
 SEVERAL_TOKENS, BY_TOKENS = "several_tokens", "by_tokens"
 """Keys of selection.json where a run has verbs of several tokens: their figures, and rows by number of tokens."""
 SEVERAL = "verbs of several tokens"
 TOKENS = "tokens"
-"""The column with the number of tokens of a verb."""
+"""The column with the number of tokens of a verb, where a run has verbs of several tokens."""
 
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 LAZY_CANDIDATES_PER_PART = 2**23  # 64 MB for the order of their keys: with many verbs, there are fewer pairs
@@ -60,6 +59,7 @@ _TESTED, _REPEATING = "tested, tokens: {}", "repeating, tokens: {}"
 _COUNTS = ("tested", "repeating", "variance", "near_ties", "stopped")
 _OF_THE_RUN = {"model", "pattern", "coreference", "pairs", "precision"}
 
+Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 Sentences = tuple[list[Bucket], TokenSequences]
 """Sentences with one mask each, and the word that is expected there."""
@@ -129,7 +129,7 @@ class Selection(DecidingStage[Sentences]):
     name: ClassVar[str] = "select"
     beside: ClassVar[tuple[str, ...]] = ("score",)
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
-    further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE, SEVERAL_TRIPLETS_FILE)
+    further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE,)
 
     exported: ExportedModel
     lexicon: Lexicon
@@ -458,23 +458,19 @@ class Selection(DecidingStage[Sentences]):
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-        return rejoined(files, TRIPLETS_FILE)
+        return rejoined(files[TRIPLETS_FILE], files[ANSWERS_FILE])
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, answers.parquet, and selection.json: rows 1 to 6 of the paper's Table 5, and more."""
         rows, counts, metadata = parts.rows.select(pl.exclude("triplet")), parts.counts, parts.metadata
         verbs: Mapping[str, int] = metadata.get(SEVERAL, {})
-        is_several = pl.col(TOKENS) > 1  # null where the rows come from triplets.parquet
-        one = rows.filter(is_several.fill_null(value=False).not_()) if verbs else rows
-        triplets, answers = map(numbered, divided(one.drop(TOKENS, strict=False)))
-        summary = _figures(metadata, counts, "", metadata["verbs"], triplets)
+        triplets, answers = map(numbered, divided(rows if verbs else rows.drop(TOKENS, strict=False)))
+        summary = _figures(metadata, counts, "", metadata["verbs"], of_one_token(triplets))
         files: dict[str, Result] = {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
         if not verbs:
             return files
-        # The scoring asks again about verbs of several tokens, so their answers are not published.
-        several = numbered(divided(rows.filter(is_several))[0])
-        figures = _figures(metadata, counts, SEVERAL, sum(verbs.values()), several)
+        figures = _figures(metadata, counts, SEVERAL, sum(verbs.values()), triplets.filter(pl.col(TOKENS) > 1))
         apart = {name: value for name, value in figures.items() if name not in _OF_THE_RUN}
         numbers = {1: metadata["verbs"], **{int(tokens): n for tokens, n in verbs.items()}}
         summary[SEVERAL_TOKENS] = {**apart, "queries": counts[f"{SEVERAL}: queries"]}
@@ -484,7 +480,7 @@ class Selection(DecidingStage[Sentences]):
             ratio = 100 * repeating / tested if tested else 0.0
             row = {"tokens": tokens, "verbs": n, "tested": tested, "repeating": repeating, "ratio": ratio}
             summary[BY_TOKENS].append(row)
-        return {**files, SEVERAL_TRIPLETS_FILE: several}
+        return files
 
 
 def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> dict[str, float]:
@@ -532,6 +528,11 @@ def _figures(
 def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with a first column `triplet`, their number from 0 on."""
     return rows.with_row_index("triplet").cast({"triplet": pl.Int64})
+
+
+def of_one_token(rows: Rows) -> Rows:
+    """The rows of a file that are about verbs of one token, as a run without the others has them."""
+    return rows.filter(pl.col(TOKENS) == 1).drop(TOKENS) if TOKENS in rows.collect_schema() else rows
 
 
 def composed(pattern: str, made: Composer) -> str:

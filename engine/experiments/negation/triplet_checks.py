@@ -30,7 +30,7 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iter
     """Rows of `sentence_rows`; those of verbs of several tokens apart."""
     masks = {pattern.name: pattern.mask for pattern in patterns.all}
     has_several = TOKENS in rows.collect_schema()
-    single = rows.filter(pl.col(TOKENS).is_null()) if has_several else rows
+    single = rows.filter(pl.col(TOKENS) == 1) if has_several else rows
     yield Sample("items", [_question(draw, row, masks) for row in draw.rows(single)])
     unlike = [row for own in patterns.all for row in draw.sharing(single.filter(condition=own.name), own)]
     if unlike:

@@ -213,7 +213,7 @@ def read_text(folder: Path, file: str) -> None:
     assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
 
 
-SEALED, SEVERAL = (damaged, edited), "whole-words/triplets_several_tokens.parquet"
+SEALED, SEVERAL = (damaged, edited), "whole-words/triplets.parquet"
 # Who reads which files, and how these are damaged; a reader gets the folder of all files, and the name of its own
 READERS: list[Any] = [
     (language, [f"italian/{name}" for name in FILES if "female" not in name], [damaged]),

@@ -15,9 +15,9 @@ from negengine.engine.basics.choices import Coreference, Precision, VerbConventi
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import SAMPLE
-from negengine.engine.experiments.negation.negation_runs import read_selected
+from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
-from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.experiments.negation.select import Selection, Settings, of_one_token
 from negengine.engine.experiments.negation.selection_plan import plan_of
 from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.merge import merge
@@ -33,8 +33,7 @@ pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parents[3]
 MINI = TESTS.parent / "export" / "mini"
-SEVERAL_TRIPLETS = "triplets_several_tokens.parquet"
-KINDS = ("triplets.parquet", SEVERAL_TRIPLETS)
+KINDS = (pl.col("tokens") == 1, pl.col("tokens") > 1)
 ONE_TOKEN = {"lexicon": fake.LEXICON, "verbs": "in-context"}
 
 
@@ -68,11 +67,11 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
             if filled("CpTp", slots, tokens, greedy=True)[0] == tokens:
                 wanted[name, verb] = slots, tokens
     repetitions = dict.fromkeys(("CpTp", "CpTn", "CnTp", "CnTn", "CpTv"), 0)
-    for kind, is_several in (("", False), ("_several_tokens", True)):
-        own = fake.triplets(folder, f"triplets{kind}.parquet")
+    for kind, is_several in zip(KINDS, (False, True), strict=True):
+        own = fake.triplets(folder).filter(kind)
         found = {key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == is_several}
         assert set(own.select("name", "verb").iter_rows()) == found
-        scores = pl.read_parquet(folder / f"scores{kind}.parquet").join(own, on="triplet")
+        scores = pl.read_parquet(folder / "scores.parquet").join(own, on=["triplet", "tokens"])
         assert len(scores) == 5 * len(own) > 10
         for row in scores.iter_rows(named=True):
             slots, tokens = wanted[row["name"], row["verb"]]
@@ -83,7 +82,7 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
             first_wrong = next((i for i in range(len(tokens)) if greedy[i] != tokens[i]), len(tokens) - 1)
             assert row["top1"] == tokenizer.decode(greedy[: first_wrong + 1])
             repetitions[row["pattern"]] += 0 if is_several else row["repeated"]
-    rates, n = pl.read_parquet(folder / "rates.parquet"), len(fake.triplets(folder))
+    rates, n = ScoresRun.open(folder).rates, fake.triplets(folder).filter(KINDS[0]).height
     assert dict(rates.select("pattern", "repetitions").iter_rows()) == repetitions
     assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
@@ -113,14 +112,19 @@ def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path, preci
     found, exact = fake.files(merged), fake.files(whole)
     assert found == fake.files(run)
     assert fake.summary(merged) == fake.summary(run)
-    assert [found[name] for name in KINDS] == [exact[name] for name in KINDS]
+    assert found["triplets.parquet"] == exact["triplets.parquet"]
 
 
-def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole, tmp_path):
+def test_mono_token_verbs_have_the_rows_of_a_run_without_the_others(mini, whole, tmp_path):
     fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
-    own, further = fake.files(tmp_path), {SEVERAL_TRIPLETS, "scores_several_tokens.parquet", "rates_by_tokens.parquet"}
-    assert {name: content for name, content in fake.files(whole).items() if name not in further} == own
-    assert further <= set(fake.files(whole))
+    own, both = ScoresRun.open(tmp_path), ScoresRun.open(whole)
+    assert both.selection.triplets.equals(own.selection.triplets)
+    assert of_one_token(both.items).equals(own.items)
+    assert both.rates.equals(own.rates)
+    assert both.several["tokens"].min() > 1
+    assert set(both.token_rates["tokens"]) == {"several", *map(str, both.several["tokens"].unique())}
+    answers = (pl.read_parquet(folder / "answers.parquet") for folder in (whole, tmp_path))
+    assert next(answers).head(len(own.triplets)).equals(next(answers))
     assert fake.summary(tmp_path).items() <= fake.summary(whole).items()
     with pytest.raises(InputError, match="verbs in-context, now whole-words"):
         fake.select(mini, tmp_path)
@@ -151,10 +155,11 @@ def test_every_coreference_variant_selects_and_scores(mini, tmp_path, coreferenc
 def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
     exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=2) for lazy in (False, True))
     assert fake.files(exhaustive) == fake.files(lazy)
-    for name, part in zip(KINDS, (lambda own: own, lambda own: own["several_tokens"]), strict=True):
-        kept, more, fewer = fake.triplets(exhaustive, name), part(fake.summary(exhaustive)), part(fake.summary(lazy))
+    triplets = fake.triplets(exhaustive)
+    assert triplets["triplet"].to_list() == list(range(len(triplets)))
+    for kind, part in zip(KINDS, (lambda own: own, lambda own: own["several_tokens"]), strict=True):
+        kept, more, fewer = triplets.filter(kind), part(fake.summary(exhaustive)), part(fake.summary(lazy))
         assert kept.group_by("name", "profession").len()["len"].max() == 2
-        assert kept["triplet"].to_list() == list(range(len(kept)))
         assert more["repeating"] >= more["selected"] == len(kept)
         assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
         assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]

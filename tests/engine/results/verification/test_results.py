@@ -126,7 +126,7 @@ def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, tmp
 
 def test_tables_that_do_not_follow_from_the_items_are_found_without_parts(whole_words_run, tmp_path):
     folder = copy_without_parts(whole_words_run, tmp_path / "run")
-    for name in ("scores_several_tokens", "rates"):
+    for name in ("scores", "rates"):
         told = pl.read_parquet(folder / f"{name}.parquet")
         column = "repetitions" if name == "rates" else "repeated"
         lie(folder, "score", f"{name}.parquet", changed(told, 0, **{column: 1 - int(told[column][0])}))
