@@ -28,11 +28,12 @@ def trimmed(text: str) -> str:
 
 
 def otherwise(column: str, mask: str) -> dict[str, pl.Expr]:
-    """What of the texts of a column is read otherwise than it is written, in words → whether a text has it."""
+    """What of the texts of a column is read otherwise than a person sees it, in words → whether a text has it."""
     text = pl.col(column)
     return {
         "white space at the ends is not read": text != text.str.strip_chars(),
         f"white space before {mask} is read as one space": text.str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}"),
+        "letters that are not composed (NFC) are read as they stand": text != text.str.normalize("NFC"),
     }
 
 

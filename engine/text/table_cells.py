@@ -4,8 +4,9 @@ A part of a table has a column in the type of its own values. Values of several 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from enum import Enum
 from types import NoneType
 from typing import Any
 
@@ -14,14 +15,19 @@ import polars as pl
 
 MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
 """What stands for no value in a cell, whatever wrote it: R, pandas, spreadsheets, databases."""
-LOOKS_MISSING = ("None", "none", "NONE", "null", "NULL", "Null", "nan", "NAN", "N/A", "n/a", "#NULL!")
+LOOKS_MISSING = (
+    *("None", "none", "NONE", "null", "NULL", "Null", "(null)", "<null>", "nil", "NIL", "nan", "NAN", "-nan", "-NaN"),
+    *("N/A", "n/a", "na", "n.a.", "N.A.", "#NULL!", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("missing", "undefined", "-", "–", "—", "?", "."),
+)
 """What can be a word or a name, and is told where it stands."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "a text is needed"
 _MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
 _TYPES = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64, NoneType: pl.Null}
 _EXACT = 2**53  # whole numbers up to here are the same as fractions
-_SPACES, _INVISIBLE = r"[\s\p{Zs}]+", "[\u200b\u2060\ufeff\u00ad\u200e\u200f]"
+_CONTROL, _NO_TEXT, _SURROGATE = r"[\x00-\x08\x0e-\x1f\x7f]", "\x1a", re.compile("[\ud800-\udfff]")
+_SPACES, INVISIBLE = r"[\s\p{Zs}]+", "[\u200b\u2060\ufeff\u00ad\u200e\u200f]"
 
 
 def as_json(value: Any) -> str:
@@ -36,20 +42,29 @@ def column_of(name: str, values: Iterable[Any]) -> pl.Series:
         found = list(map(_plain, found))
     types = set(map(type, found)) - {NoneType}
     if len(types) < 2 and types <= set(_TYPES):
-        with suppress(TypeError):  # a whole number can be too large
-            return pl.Series(name, found, _TYPES[types.pop()] if types else pl.Null)
+        dtype = _TYPES[types.pop()] if types else pl.Null
+        try:
+            return pl.Series(name, found, dtype)
+        except UnicodeEncodeError:
+            return pl.Series(name, [_SURROGATE.sub(_NO_TEXT, value) if value else value for value in found], dtype)
+        except TypeError:  # a whole number can be too large
+            pass
     both = [None if value is None else {"kind": _kind(value), "text": _text(value)} for value in found]
     return pl.Series(name, both, _MIXED)
 
 
 def _plain(value: Any) -> Any:
     """A value as Python has it; None where it stands for no value."""
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.float16 | np.float32):
+        value = float(str(value))  # as a person sees it: 0.1
+    value = value.item() if isinstance(value, np.generic) else value.value if isinstance(value, Enum) else value
     if type(value).__name__ in {"NAType", "NaTType"}:
         return None
     for kind in (str, bool, int, float):
         if isinstance(value, kind):
             return None if value != value else kind(value)  # noqa: PLR0124 - NaN
+    if isinstance(value, bytes):  # some writers do not say that a column holds texts
+        return value.decode(errors="backslashreplace")
     value = value.tolist() if hasattr(value, "tolist") else value
     return value if isinstance(value, Mapping | list | tuple | set | None) else str(value)
 
@@ -100,8 +115,8 @@ def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     """A column of a part in its type of the whole table; a text is the one that a person sees."""
     if column.dtype == _MIXED:
         column = column.struct.field("text").alias(column.name)
-    if column.dtype.is_float() and dtype == pl.String:
-        return pl.Series(column.name, [None if value is None else repr(value) for value in column], dtype)
+    if dtype == pl.String and (column.dtype == pl.Float64 or column.dtype.is_temporal()):
+        return pl.Series(column.name, [None if value is None else str(value) for value in column], dtype)
     return column.cast(dtype)
 
 
@@ -127,6 +142,8 @@ def unusable(frame: pl.DataFrame, texts: Sequence[str], names: Sequence[str]) ->
             reasons.append(f"{name} is " + missing.when(text.is_null()).then(pl.lit("missing")) + f"; {_NEEDED}")
         error = pl.when(text.is_in(ERRORS)).then(text + ", an error of a spreadsheet; correct the cell")
         reasons.append(f"{name} is " + error)
+        odd = pl.when(text.str.contains(_CONTROL)).then(pl.lit("a character that cannot be printed; remove it"))
+        reasons.append(f"{name} holds " + odd)
     return frame.select(pl.coalesce(reasons).alias("reason")).to_series()
 
 
@@ -134,5 +151,5 @@ def label(column: pl.Series) -> pl.Series:
     """What rows share, in one spelling: composed letters, usual spaces, none at the ends, nothing invisible."""
     if column.dtype != pl.String:
         return column
-    text = column.str.normalize("NFC").str.replace_all(_INVISIBLE, "").str.replace_all(_SPACES, " ").str.strip_chars()
+    text = column.str.normalize("NFC").str.replace_all(INVISIBLE, "").str.replace_all(_SPACES, " ").str.strip_chars()
     return text.set(text.is_in(MISSING), None)

@@ -17,13 +17,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
+import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.printable import counted
 from ..basics.reading import DEEPEST, is_folder, open_regular, parse_json, paths_in, unreadable
-from .table_cells import as_json, column_of, exact
+from .table_cells import INVISIBLE, as_json, column_of, exact
 from .text_lines import BYTE_ORDER_MARK, GZIP, LONGEST_LINE, MOST_TABLE, BadLineError, Lines, json_object, open_text
 
 MOST_COLUMNS = 1_000
@@ -46,12 +47,16 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
     b"%PDF": ("a PDF", _HINT),
+    b"<html": ("a page of the web", _SHEET_HINT),
+    b"<!DOCTYPE": ("a page of the web", _SHEET_HINT),
+    b"<?xml": ("XML", _SHEET_HINT),
 }
 _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET} | dict.fromkeys(
     (".xlsx", ".ods"), _SHEET
 )
 _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
+_AGAIN = "this row is the header again; remove it"
 _SPACE = re.compile(r"\s*")
 # Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
 _INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
@@ -130,7 +135,7 @@ class Source:
                 if len(own) > len(self.header):
                     reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
             elif self._is_header(own):
-                reason = "this row is the header again; remove it"
+                reason = _AGAIN
             elif lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
                 swallowed.append(first)
             if reason is None:
@@ -216,22 +221,25 @@ class Source:
         try:
             with open_regular(path) as stream:
                 book = calamine.CalamineWorkbook.from_filelike(stream)
-                sheets = book.sheet_names
-                rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
+                seen = [own.name for own in book.sheets_metadata if own.visible == calamine.SheetVisibleEnum.Visible]
+                rows = book.get_sheet_by_name(seen[0]).to_python(skip_empty_area=False)
         except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
             raise InputError(f"{self.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
         filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
         if not filled:
             raise InputError(f"{self.name}: the first sheet is empty; put the table there")
-        if len(sheets) > 1:
-            self.notes.append(f"only the first of {len(sheets)} sheets is read: {sheets[0]!r}")
+        if len(seen) > 1:
+            self.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
         line, header = filled[0]
         kept = [place for place in range(len(header)) if any(row[place] not in {"", None} for _, row in filled)]
-        names = (_name(str(header[place])) or f"column {place + 1}" for place in kept)
+        names = (_name(str(exact(header[place]))) or f"column {place + 1}" for place in kept)
         self.header = _checked(names, f"{self.name}:{line}")
         for line, row in filled[1:]:
-            cells = (None if row[place] == "" else exact(row[place]) for place in kept)
-            yield _Raw(line, dict(zip(self.header, cells, strict=True)))
+            cells = [None if row[place] == "" else exact(row[place]) for place in kept]
+            if self._is_header(list(map(str, cells))):
+                yield _Raw(line, {}, _AGAIN, as_json(cells))
+            else:
+                yield _Raw(line, dict(zip(self.header, cells, strict=True)))
 
     def _parquet(self, path: Path, size: int) -> Iterator[pl.DataFrame]:
         pl.Config.load(_INTERVALS)
@@ -263,31 +271,33 @@ class Source:
 
     def columns(self, data: Any) -> pl.DataFrame:
         """A dictionary of columns, or a frame of another library."""
+        named = [own for own in getattr(getattr(data, "index", None), "names", ()) if own not in {None, *data.columns}]
+        data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
         keys = list(getattr(data, "columns", data))
         own = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
         names = _checked(map(str, keys), self.name)
         for name, column in zip(names, own, strict=True):
-            if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+            if isinstance(column, str | bytes | set | Mapping) or not hasattr(column, "__len__"):
                 raise InputError(
                     f"the column {name!r} of the table is a {type(column).__name__}; give a list of values"
                 )
+        for name, column in zip(names, own, strict=True):
             if len(column) != (most := max(map(len, own))):
                 raise InputError(
                     f"{self.name}: the table's column {name!r} has {counted(len(column), 'value')}, others {most:,}; "
                     "give columns of the same length"
                 )
-        values = (column.tolist() if hasattr(column, "tolist") else column for column in own)
-        return pl.DataFrame(list(map(column_of, names, values)))
+        return pl.DataFrame(list(map(column_of, names, map(_values, own))))
 
 
 def in_memory(data: Any) -> Source:
     """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
-    source, data = Source("the frame", None), data.collect() if isinstance(data, pl.LazyFrame) else data
+    source = Source("the frame", None)
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         source.data = list(data)
-    elif hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+    elif isinstance(data, pl.LazyFrame) or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
         try:
-            source.data = source.plain(pl.DataFrame(data))
+            source.data = source.plain(data.collect() if isinstance(data, pl.LazyFrame) else pl.DataFrame(data))
         except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
             raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
     elif isinstance(data, Mapping) or hasattr(data, "columns"):
@@ -379,6 +389,13 @@ def _with_places(columns: list[pl.Series], places: pl.DataFrame) -> pl.DataFrame
     return pl.DataFrame([places.to_struct(PLACE), *columns])
 
 
+def _values(column: Any) -> Iterable[Any]:
+    """The values of a column; fractions of 16 or 32 bits stay as they are, so that 0.1 is 0.1."""
+    if str(getattr(column, "dtype", "")).lower() in {"float16", "float32"}:
+        return np.asarray(column)
+    return list(column.tolist() if hasattr(column, "tolist") else column)
+
+
 _FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Null)
 
 
@@ -387,23 +404,14 @@ def _plain(column: pl.Series) -> pl.Series:
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):
-        return column.dt.to_string()  # ISO 8601; a cast is not possible
-    if isinstance(column.dtype, pl.Object):
+        return column.dt.to_string()  # ISO 8601; not all of what reads parts and results has such a type
+    if isinstance(column.dtype, pl.Object | pl.Binary):
         return column_of(column.name, column.to_list())
     if column.dtype.is_float():
         return column.fill_nan(None)
     if column.dtype.is_integer() or isinstance(column.dtype, _FLAT):
         return column
-    is_text = column.dtype == pl.Binary  # some writers do not say that a column holds texts
-    texts = [_decoded(value) if is_text and value is not None else None for value in column]
-    return pl.Series(column.name, texts, pl.String)
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return str(content)
+    return pl.Series(column.name, [None] * len(column), pl.String)
 
 
 def _json_row(text: str, line: int) -> _Raw:
@@ -442,7 +450,7 @@ def _checked(names: Iterable[str], location: str) -> tuple[str, ...]:
 
 def _name(text: str) -> str:
     """The name of a column as it counts."""
-    return unicodedata.normalize("NFC", text.strip("\ufeff \t"))
+    return unicodedata.normalize("NFC", re.sub(INVISIBLE, "", text)).strip()
 
 
 def _holds_a_row(text: str, delimiter: str, fields: int) -> bool:

@@ -183,5 +183,8 @@ def test_the_tokens_of_each_text_are_rows_also_of_a_model_that_a_thread_opens(mi
         "white space at the ends is not read in 2 texts",
         "white space before [MASK] is read as one space in 1 text",
     ]
+    assert Predictions(
+        frame, ["Cafe\u0301 [MASK]", "Caf\u00e9 [MASK]", "\u0928\u0939\u0940\u0902 [MASK]"]
+    ).remarks() == ["letters that are not composed (NFC) are read as they stand in 1 text"]
     assert not Predictions(frame, texts).remarks()
     assert ahead["logit"].to_list() == pytest.approx(frame["logit"].to_list(), abs=1e-3)

@@ -5,9 +5,11 @@ import io
 import json
 import unicodedata
 import zipfile
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -55,8 +57,8 @@ def test_each_program_gives_the_same_rows(write, name):
     assert found.select(COLUMNS).rows() == WANTED
 
 
-def workbook(*rows, more=()) -> bytes:
-    """A workbook with one sheet of numbers and texts, and further empty ones."""
+def workbook(*rows, more=(), hidden=()) -> bytes:
+    """A workbook with one sheet of numbers and texts, hidden ones before it, and further empty ones."""
     cells = [
         f'<c r="{chr(65 + column)}{row}" '
         + (f"><v>{value}</v></c>" if isinstance(value, float) else f't="inlineStr"><is><t>{value}</t></is></c>')
@@ -65,8 +67,11 @@ def workbook(*rows, more=()) -> bytes:
         if value is not None
     ]
     main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
-    sheets = ["first", *more]
-    named = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>' for i, name in enumerate(sheets, 1))
+    sheets = [*hidden, "first", *more]
+    named = "".join(
+        f'<sheet name="{name}" sheetId="{i}" state="{"visible" if i > len(hidden) else "hidden"}" r:id="r{i}"/>'
+        for i, name in enumerate(sheets, 1)
+    )
     kind = f"{office}/officeDocument/2006/relationships"
     links = "".join(
         f'<Relationship Id="r{i}" Type="{kind}/worksheet" Target="worksheets/sheet{i}.xml"/>'
@@ -83,7 +88,7 @@ def workbook(*rows, more=()) -> bytes:
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}">{links}</Relationships>',
     }
     for i in range(1, len(sheets) + 1):
-        data = "".join(cells) if i == 1 else ""
+        data = "".join(cells) if sheets[i - 1] == "first" else ""
         split = "".join(
             f'<row r="{row}">{"".join(cell for cell in cells if f"{row}" == _row(cell))}</row>'
             for row in range(1, len(rows) + 1)
@@ -114,6 +119,10 @@ def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
     assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
         "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
     )
+    seen = write(workbook(("text", 2024.0), ("a", 1.0), hidden=["draft"]), "hidden.xlsx")  # what a person sees is read
+    assert (rows_of(seen, labels=("2024",))[1].rows(), rows_of(seen, labels=())[0].notes) == ([("a", 1)], ())
+    again = write(workbook(("text", "kind"), ("a", "x"), ("text", "kind"), ("b", "y")), "again.xlsx")
+    assert refusal(again) == f"{again}:3: this row is the header again; remove it"
     assert "not a whole spreadsheet" in refusal(write(b"PK\x03\x04" + b"\0" * 60, "broken.xlsx"))
 
 
@@ -178,7 +187,77 @@ def test_a_label_has_one_spelling_and_other_ones_are_told():
     assert found["kind"].to_list() == [composed] * 2 + ["is not"] * 2 + ["neg"] * 3 + ["می\u200cرود"]
 
 
+@pytest.mark.parametrize("name", ["\ufefftext", "\u00a0text\u3000", "\u200btext", " text\t"])
+def test_the_name_of_a_column_is_what_a_person_sees(write, name):
+    assert rows_of(write(f"kind,{name}\nx,a\n"))[1].rows() == [("x", "a")]
+
+
+class Kind(Enum):
+    """A value of the user's own."""
+
+    ONE = "one"
+
+
+@pytest.mark.parametrize(
+    ("values", "seen"),
+    [
+        (np.array([0.1, 2.5], np.float32), ["0.1", "2.5"]),
+        (pl.Series([0.1, 2.5], dtype=pl.Float32), ["0.1", "2.5"]),
+        ([np.float32(0.1), "x"], ["0.1", "x"]),
+        ([b"a", "ni\u00e9".encode()], ["a", "ni\u00e9"]),
+        (pl.Series([b"a", b"\xff"]), ["a", "\\xff"]),
+        ([Kind.ONE, "two"], ["one", "two"]),
+        (pl.Series([datetime(2024, 1, 2), None]), ["2024-01-02 00:00:00", None]),
+        ([datetime(2024, 1, 2), None], ["2024-01-02 00:00:00", None]),
+        (pl.Series(["a", None], dtype=pl.Categorical), ["a", None]),
+    ],
+)
+def test_a_label_of_a_type_is_the_text_that_a_person_sees_in_every_way_in(values, seen):
+    columns = {"text": ["a", "b"], "kind": values}
+    for source in (columns, pl.DataFrame(columns) if isinstance(values, pl.Series) else columns):
+        assert rows_of(source)[1]["kind"].to_list() == seen
+
+
+class Framed:
+    """A frame as pandas has it, with one column as its index."""
+
+    def __init__(self, columns, index=None):
+        self.own, self.index = columns, SimpleNamespace(names=[index])
+        self.columns = [name for name in columns if name != index]
+
+        self.iloc = self
+
+    def __getitem__(self, place):
+        return self.own[self.columns[place[1]]]
+
+    def reset_index(self, level):
+        assert level == self.index.names
+        return Framed(self.own)
+
+
+def test_an_index_with_a_name_is_a_column_as_in_the_files_that_pandas_writes():
+    own = {"kind": ["x", "y"], "text": ["a", "b"]}
+    assert rows_of(Framed(own, "kind"))[1].rows() == rows_of(own)[1].rows() == [("x", "a"), ("y", "b")]
+
+
+NO_TABLES = {
+    "a value": ({"text": ["a"], "kind": 3}, "the column 'kind' of the table is a int; give a list of values"),
+    "a set": ({"text": {"a", "b"}}, "the column 'text' of the table is a set; give a list of values"),
+    "as to_dict gives it": ({"text": {"0": "a"}}, "the column 'text' of the table is a dict; give a list"),
+    "a frame without its columns": (pl.LazyFrame({"text": ["a"]}).select("b"), "the table cannot be read (unable to"),
+    "half a sign": ({"text": ["a", "b \ud83d"]}, "the frame, row 2: text holds a character that cannot be printed"),
+    "a sign of control": ([{"text": "a", "kind": "\0"}], "the frame, row 1: kind holds a character that cannot be"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TABLES)
+def test_what_is_no_table_in_memory_is_one_line(name):
+    source, message = NO_TABLES[name]
+    assert refusal(source, labels=("kind",) if "control" in name else ()).startswith(message)
+
+
 WRONG = {
+    "page.xls": ("<html><table><tr><td>text</td></tr></table>", ": this is a page of the web; save the sheet as"),
     "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
     "twice.jsonl": (
         '{"text": "a", "kind": "x", "text": "b"}\n',
