@@ -22,7 +22,6 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
-from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
 from ...engine.inference.devices.cpu import CPU
@@ -32,6 +31,7 @@ from ...engine.runs.progress import Reporter
 from ..build import build
 from ..tasks import TOKEN_CLASSIFICATION
 from .base import Base
+from .cue_scores import MarkedSentence, read_columns, score
 from .cues_tables import ALL, EXPORTED, CueTraining, TrainedDetector
 from .fit import Batch, Job, train
 from .settings import Place, settings_of

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from ...engine.basics.paths import shell_command
-from ...engine.experiments.cues.cue_scores import CueCounts
 from ...engine.experiments.published import published
 from ...engine.library.shown import Shown
 from ...engine.views import Column, Table
+from .cue_scores import CueCounts
 
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")

@@ -18,7 +18,6 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_bytes, parquet_frame
 from negengine.engine.basics.reading import file_sha256
 from negengine.engine.basics.sealed import seal, unseal
-from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
 from negengine.engine.experiments.cues.cues import cue_share
@@ -44,6 +43,7 @@ from negengine.engine.text.pattern import PatternSet
 from negengine.engine.text.pattern_files import load_language, load_patterns
 from negengine.engine.text.table import open_table
 from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
+from negengine.export.training.cue_scores import read_columns
 from small_stages import hold, work
 
 NASTY = [

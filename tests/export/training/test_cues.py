@@ -8,9 +8,9 @@ import pytest
 import synthetic_cues
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, TEST_FILES, Kind
 from negengine.engine.library.training_options import CueOptions
+from negengine.export.training.cue_scores import read_columns
 from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file

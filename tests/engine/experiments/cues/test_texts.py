@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.cues.cue_scores import CueCounts, read_columns, score
 from negengine.engine.experiments.cues.cue_texts import TextFile, split_sentences, split_words
 from negengine.engine.experiments.cues.cue_words import WORDS, Kind, MarkedCue, cues_of, find_cues, labels_of
 from negengine.engine.experiments.cues.cues import cue_share
+from negengine.export.training.cue_scores import CueCounts, read_columns, score
 from synthetic_cues import counted
 
 LINES = [f"Line {n} is {'long ' * (n % 7)}." for n in range(50)]

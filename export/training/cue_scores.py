@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...basics.errors import InputError
-from ...text.text_lines import MOST_TABLE, checked_length, stream_lines
-from .cue_words import Kind, MarkedCue
+from ...engine.basics.errors import InputError
+from ...engine.experiments.cues.cue_words import Kind, MarkedCue
+from ...engine.text.text_lines import MOST_TABLE, checked_length, stream_lines
 
 _SENTENCE, _NUMBER, _WORD, _FIRST = 1, 2, 3, 7  # columns: numbers of sentence and word, word, first about negation
 _NO_NEGATION, _EMPTY = "***", "_"
