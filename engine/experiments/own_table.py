@@ -18,7 +18,6 @@ from ..basics.option_values import fault
 from ..basics.printable import counted
 from ..basics.reading import is_file
 from ..inference.free_text import MASK
-from ..library.shown import Shown
 from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
 from ..text.spelling import otherwise
 from ..text.table import Check, Rows, TableLike, find_column, headings_file, needed_column, open_table, refuse_absent
@@ -27,6 +26,7 @@ from ..text.toml_file import TomlFile
 from ..views import Column, Table
 from .experiment import Experiment
 from .labels import CLUSTER, GROUP, ITEM, Labels, Told
+from .plan import Plan
 
 ROW, FILE = "row", "file"
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
@@ -139,26 +139,15 @@ def yes_or_no(column: str, yes: Sequence[str] = (), no: Sequence[str] = ()) -> p
 
 
 @dataclass(frozen=True, eq=False)
-class TablePlan(Shown):
-    """A run that was planned, not done."""
+class TablePlan(Plan):
+    """A run on a table that was planned, not done."""
 
-    model: str
-    work: Mapping[str, int | float]  # quantity → number, as a person reads them
     told: Told
     bad: pl.DataFrame  # columns place, reason
-    folder: Path
     skips: bool = True  # whether bad rows are skipped; else the run would stop at the first one
 
     def tables(self) -> list[Table]:
-        known = dict(self.work)
-        if known.get("minutes", 1) < 1:
-            known["seconds"] = max(0.1, 60 * known.pop("minutes"))
-        work = pl.DataFrame(
-            {"what": list(known), "number": [float(value) for value in known.values()]},
-            schema={"what": pl.String, "number": pl.Float64},
-        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(1))
-        columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
-        found, groups = [Table(f"Plan: {self.model}", work, columns)], self.told.groups
+        found, groups = super().tables(), self.told.groups
         if not groups.is_empty():
             items = [Column("items", "items")] if groups["items"].sum() else []
             named = [Column("column", "column"), Column("group", "group"), Column("rows", "rows"), *items]
@@ -172,22 +161,14 @@ class TablePlan(Shown):
         return found
 
     def remarks(self) -> list[str]:
-        return [
-            *said_by_name(self.told.by_name),
-            *self.told.read,
-            *self.told.notes,
-            f"Nothing was written. Without --plan, the results are written to {self.folder}",
-        ]
+        return [*said_by_name(self.told.by_name), *self.told.read, *super().remarks()]
 
     def document(self) -> dict[str, Any]:
         return {
-            "model": self.model,
-            "run": str(self.folder),
-            "work": dict(self.work),
+            **super().document(),
             "groups": self.told.groups.to_dicts(),
             BY_NAME: list(self.told.by_name),
             READ: list(self.told.read),
-            "notes": list(self.told.notes),
             "bad rows": self.bad.to_dicts(),
         }
 

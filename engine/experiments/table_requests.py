@@ -269,9 +269,8 @@ class TableRequested(Requested, TableExperiment):
         first = replace(model.opening, device=str(model.devices[0]))
         work, bad = _planned(stage, first, len(model.devices), shard)
         folder = run_folder(model, options, stage.name)
-        return TablePlan(
-            stage.exported.name, work, cast("TableRequested", stage.experiment).told, bad, folder, skips=self.skip_bad
-        )
+        told = cast("TableRequested", stage.experiment).told
+        return TablePlan(stage.exported.name, folder, work, told.notes, told, bad, skips=self.skip_bad)
 
 
 def _planned(

@@ -74,18 +74,36 @@ class Composed(WithoutFiles):
         return complete(pl.concat(made), self.kind, self.dataset)
 
 
+def distinct(words: pl.Series) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct words of a column by their first rows, [m]; and each row's index among them, [n]."""
+    coded = words.cast(pl.Categorical) if words.dtype == pl.String else words
+    own, numbers = coded.unique(maintain_order=True), coded.to_physical()
+    place = np.zeros(int(numbers.max() or 0) + 1, np.int32)  # type: ignore[arg-type]
+    place[own.to_physical().to_numpy()] = np.arange(len(own))
+    return own.cast(pl.String).to_list(), place[numbers.to_numpy()]
+
+
 @dataclass(frozen=True, eq=False)
 class ComposedPattern:
     """A pattern over all rows of words that it can hold."""
 
-    condition: str
+    decided_as: str  # for what the precision of its decisions is chosen
     pattern: Pattern
     composer: Composer
-    rows: Rows  # [n], their numbers, ascending
-    fillers: Mapping[str, Rows]  # slot → [n], indices in the slot's different words
+    fillers: Mapping[str, NDArray[np.int32]]  # slot → [n], indices in the slot's different words
 
     def compose(self, of: Rows | slice) -> list[Bucket]:
-        return list(self.composer.compose({slot: own[of] for slot, own in self.fillers.items()}))
+        return list(self.composer.compose(self.numbers(of)))
+
+    def numbers(self, of: Rows | slice) -> dict[str, Rows]:
+        return {slot: own[of].astype(np.int64) for slot, own in self.fillers.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class OfSomeRows(ComposedPattern):
+    """A pattern that some rows of words have no word for."""
+
+    rows: Rows  # [n], the numbers of the others, ascending
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,32 +129,29 @@ class ComposedRequests(MixedRequests[LanguageModel, Decider]):
         return self.requests.seed
 
     @cached_property
-    def composed(self) -> tuple[ComposedPattern, ...]:
+    def composed(self) -> tuple[OfSomeRows, ...]:
         """The patterns that can hold some words."""
         found, words = [], self.requests.words
         for condition, pattern in self.requests.patterns:
             names = {slot: self.requests.columns[slot] for slot in (VERB, *pattern.slots)}
             good = words.select(pl.all_horizontal(pl.col(*names.values()).is_not_null())).to_series()
-            lists = {slot: words.filter(good)[name].unique(maintain_order=True) for slot, name in names.items()}
-            fillers = {
-                slot: words.filter(good)[name]
-                .replace_strict(lists[slot], np.arange(len(lists[slot])), return_dtype=pl.Int64)
-                .to_numpy()
-                for slot, name in names.items()
-            }
             if good.any():
-                every = {slot: own.to_list() for slot, own in lists.items()}
+                coded = {slot: distinct(words.filter(good)[name]) for slot, name in names.items()}
+                every = {slot: own for slot, (own, _) in coded.items()}
+                fillers = {slot: own for slot, (_, own) in coded.items()}
                 made = composer(self.exported.tokenizer, pattern, every, self.seed, sentences=fillers)
                 rows = good.arg_true().to_numpy().astype(np.int64)
-                found.append(ComposedPattern(condition, pattern, made, rows, fillers))
+                found.append(OfSomeRows(condition, pattern, made, fillers, rows))
         return tuple(found)
 
     def check(self, say: Callable[[str], None]) -> None:
-        known = {own.condition for own in self.composed}
+        known = {own.decided_as for own in self.composed}
         if lost := [condition for condition, _ in self.requests.patterns if condition not in known]:
             raise InputError(f"{lost[0]}: its sentences can hold none of the words; choose other words")
         for own in self.composed:
-            refuse_too_long(self.exported, own.composer.longest(own.fillers), f"{own.condition} {own.pattern.name}")
+            refuse_too_long(
+                self.exported, own.composer.longest(own.numbers(slice(None))), f"{own.decided_as} {own.pattern.name}"
+            )
         asked = sum(len(own.rows) for own in self.composed)
         say(f"{asked:,} of {sum(self.sizes):,} requests can be asked")
 
@@ -144,12 +159,12 @@ class ComposedRequests(MixedRequests[LanguageModel, Decider]):
         """The patterns of a condition have one precision: their errors are alike."""
         sizes = dict[str, int]()
         for own in self.composed:
-            sizes[own.condition] = sizes.get(own.condition, 0) + len(own.rows)
+            sizes[own.decided_as] = sizes.get(own.decided_as, 0) + len(own.rows)
         return [Workload(condition, partial(self.sample, condition), n) for condition, n in sizes.items()]
 
     def sample(self, condition: str, n: int) -> EncodedSentences:
         """Random sentences of all patterns of a condition, for the calibration."""
-        patterns = [own for own in self.composed if own.condition == condition]
+        patterns = [own for own in self.composed if own.decided_as == condition]
         ends = np.cumsum([len(own.rows) for own in patterns])
         drawn = np.sort(np.random.default_rng(self.seed).permutation(ends[-1])[:n])
         number = np.searchsorted(ends, drawn, side="right")
@@ -167,7 +182,7 @@ class ComposedRequests(MixedRequests[LanguageModel, Decider]):
         for own in self.composed:
             first, stop = np.searchsorted(own.rows, (part.start, part.stop)).tolist()
             made = [replace(bucket, rows=bucket.rows + begin) for bucket in own.compose(slice(first, stop))]
-            buckets.append((own.condition, made))
+            buckets.append((own.decided_as, made))
             begin += stop - first
         tokens = requests.filter(pl.col(WHY).is_null())["token"].to_numpy()
         return requests, ComposedWords(buckets, tokens)

@@ -22,10 +22,11 @@ from ...inference.exported import REFERENCE, ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
+from ...requests.composed import ComposedPattern, distinct
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
-from ...text.composition import Composer, composer
+from ...text.composition import composer
 from ...text.lexicon import FORMS_SEPARATOR
 from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
@@ -38,14 +39,6 @@ from .select import SEVERAL, TOKENS, TRIPLETS_FILE, Selection, composed, decided
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
 """The key of a recorded choice with the digest of the answers that are taken."""
-
-
-def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
-    """The distinct words [m] of a column of categories, by their first rows; and each row's index among them [n]."""
-    own = words.unique(maintain_order=True)
-    place = np.zeros(int(own.to_physical().max() or 0) + 1, np.int32)  # type: ignore[arg-type]
-    place[own.to_physical().to_numpy()] = np.arange(len(own))
-    return own.cast(pl.String), place[words.to_physical().to_numpy()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +56,7 @@ class Triplets:
             return self.coded[TOKENS].cast(pl.Int32)
         return pl.Series(TOKENS, [1], dtype=pl.Int32).new_from_index(0, len(self.coded))
 
-    def forms(self, verbs: pl.Series) -> list[list[str]]:
+    def forms(self, verbs: Sequence[str]) -> list[list[str]]:
         """The forms of each verb that count as a repetition at the mask, the main form first."""
         if AT_MASK not in self.coded.columns:
             return [[verb] for verb in verbs]
@@ -72,21 +65,14 @@ class Triplets:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredPattern:
+class ScoredPattern(ComposedPattern):
     """One pattern over all triplets of one kind."""
 
-    pattern: Pattern
-    decided_as: str  # from the function of this name
-    composer: Composer
-    fillers: dict[str, NDArray[np.int32]]  # slot → [n_triplets], indices in the slot's distinct words
     words: TokenSequences  # of each distinct verb at this pattern's mask
     causal: bool  # the model reads only what stands before the mask
 
     def expected(self, rows: NDArray[np.int64] | slice) -> TokenSequences:
         return self.words.take(self.fillers[VERB][rows].astype(np.int64))
-
-    def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
-        return list(self.composer.compose({slot: own[rows].astype(np.int64) for slot, own in self.fillers.items()}))
 
     def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
         """Random triplets of the run, int64 [n], ascending; every verb has its share."""
@@ -183,13 +169,13 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         coded = {slot: distinct(triplets.coded[column(slot)]) for slot in slots}
         forms, scored = triplets.forms(coded[VERB][0]), []
         for pattern in self.selected.patterns.all:
-            words = {slot: coded[slot][0].to_list() for slot in pattern.slots}
+            words = {slot: coded[slot][0] for slot in pattern.slots}
             fillers = {slot: coded[slot][1] for slot in (VERB, *pattern.slots)}
             made = composer(self.exported.tokenizer, pattern, words, self.seed, sentences=fillers)
             verbs = self._at_mask(pattern, forms, {slot: own[0] for slot, own in words.items()}, triplets.apart)
             refuse_too_long(self.exported, made.longest() + verbs.widest - 1, pattern.name)
             name = decided_as(pattern.name, triplets.apart)
-            scored.append(ScoredPattern(pattern, name, made, fillers, verbs, self.exported.is_causal))
+            scored.append(ScoredPattern(name, pattern, made, fillers, verbs, self.exported.is_causal))
         return scored
 
     def _at_mask(

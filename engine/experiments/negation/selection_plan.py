@@ -4,7 +4,6 @@ Correlations between two triplets of one pair, or verb, are the largest of the b
 beside that of pairs stands 0.3, for a model that looks at names and professions.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from ...library.shown import Shown
 from ...runs.shard import Shard
 from ...statistics.intervals import UPPER, normal_quantile
 from ...statistics.power import POWER, clusters_needed
 from ...views import Column, Table
+from ..plan import Plan
 from .select import SEVERAL, Selection, Verbs
 
 PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
@@ -27,24 +26,14 @@ _SPEEDS = (100, 1_000, 10_000)  # sentences a second: a laptop, a server, a GPU
 
 
 @dataclass(frozen=True, eq=False)
-class SelectionPlan(Shown):
+class SelectionPlan(Plan):
     """A selection that was planned, not run."""
 
-    model: str
-    work: Mapping[str, int | float]  # quantity → number, as a person reads them
     widths: pl.DataFrame  # width, pairs, pairs_large_correlation, width_two_way; widths in percentage points
-    folder: Path
-    notes: Sequence[str] = ()  # what a run would say before it begins
 
     def tables(self) -> list[Table]:
-        work = pl.DataFrame({"what": list(self.work), "number": [float(value) for value in self.work.values()]})
-        work = work.with_columns(decimals=(pl.col("number") != pl.col("number").round(0)).cast(pl.Int32))
         return [
-            Table(
-                f"Plan of a selection: {self.model}",
-                work,
-                [Column("", "what"), Column("number", "number", decimals="decimals")],
-            ),
+            *super().tables(),
             Table(
                 "How many pairs a 95 % interval needs",
                 self.widths,
@@ -64,12 +53,8 @@ class SelectionPlan(Shown):
             ),
         ]
 
-    def remarks(self) -> list[str]:
-        return [*self.notes, f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
-
     def document(self) -> dict[str, Any]:
-        work, widths = dict(self.work), self.widths.to_dicts()
-        return {"model": self.model, "run": str(self.folder), "work": work, "widths": widths, "notes": list(self.notes)}
+        return {**super().document(), "widths": self.widths.to_dicts()}
 
 
 def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
@@ -111,7 +96,7 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     )
     both = [100 * 2 * normal_quantile(UPPER) * sqrt(two_way_variance(own, most, verbs)) for own in needed]
     widths = {"width": WIDTHS, "pairs": needed, "pairs_large_correlation": large, "width_two_way": both}
-    return SelectionPlan(stage.exported.name, work, pl.DataFrame(widths), folder, stage.notes)
+    return SelectionPlan(stage.exported.name, folder, work, stage.notes, pl.DataFrame(widths))
 
 
 def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:

@@ -23,7 +23,6 @@ from .rates import PAIR
 from .select import SEVERAL, TOKENS, Selection, Settings
 
 _WORDS = (*PAIR, "verb")
-_SCORE = ("triplet", "pattern")
 
 
 def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iterator[Sample]:
