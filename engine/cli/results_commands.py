@@ -126,7 +126,7 @@ def show_sentences(
     run: _Run,
     where: Annotated[list[str] | None, Option(_WHERE, "CONDITION")] = None,
     sort: Annotated[str | None, Option(_SORT, "COLUMN")] = None,
-    failed: Annotated[bool, Option("Sentences only that the model fails.")] = False,
+    failed: Annotated[bool, Option("Only the sentences that the model gets wrong.")] = False,
     sample: Annotated[int | None, Option(_DRAW, "N", minimum=1)] = None,
     seed: options.Seed = 0,
     output: Annotated[Path | None, Option(_WRITE, "FILE", flags=("--output", "-o"))] = None,

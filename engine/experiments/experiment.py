@@ -25,7 +25,7 @@ from ..text.bundled import LEXICONS
 from ..views import Section
 from .finished_run import run_probe
 
-PAIRS = Option("Use a random sample of N [NAME, PROF] pairs (default: all).", metavar="N", minimum=1)
+PAIRS = Option("Use a random sample of N name–profession pairs (default: all).", metavar="N", minimum=1)
 SEED = Option("Seed for all random choices.", metavar="N", minimum=0)
 LEXICON = Option(
     "A bundled lexicon, or your own word lists (default: those of the patterns).",

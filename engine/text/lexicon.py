@@ -90,7 +90,7 @@ def load_lexicon(folder: Path | None = None, verbs: str = "verbs.txt") -> Lexico
         forms[PROFESSION] = professions
         professions = next(iter(professions.values()))
     if (pairs := sum(map(len, names.values())) * len(professions)) > _MOST_PAIRS:
-        raise InputError(f"{folder}: {pairs:,} [NAME, PROF] pairs; give lists that make at most {_MOST_PAIRS:,}")
+        raise InputError(f"{folder}: {pairs:,} name–profession pairs; give lists that make at most {_MOST_PAIRS:,}")
     agreement = read_agreement(folder, tuple(labels))
     if not exists(folder / "articles.txt") or (
         {*articles} <= {"a", "an"} and {*pronouns.values()} & {*_bundled_pronouns().values()}

@@ -72,7 +72,7 @@ def load_variant(variant: Variant) -> PatternSet:
 class Gh22Run(RequestedRun):
     """A finished run: `items` has one row for each ACT and pattern, `acts` has the ACTs."""
 
-    clusters: ClassVar[str] = "[NAME, PROF] pairs"
+    clusters: ClassVar[str] = "name–profession pairs"
 
     @cached_property
     def acts(self) -> pl.DataFrame:
@@ -305,7 +305,7 @@ class Gh22(Requested):
                     [Column("n°", "pattern"), *drops],
                     where=own & has_two,
                     also={**_SPLIT, "metric": metric, "pattern": _NUMBER["number"]},
-                    test="McNemar's exact test; [NAME, PROF] pairs are independent",
+                    test="McNemar's exact test; name–profession pairs are independent",
                 ),
             ]
         return [view.table(run) for view in made]

@@ -49,13 +49,13 @@ class Tokens:
         return {
             "model": self.model,
             "verbs that are one token": self.verbs,
-            "verbs that drop out": len(self.dropped),
-            "further forms that drop out": len(self.dropped_forms),
+            "verbs that are left out": len(self.dropped),
+            "further forms that are left out": len(self.dropped_forms),
             f"tokens of the longest sentence (of {self.most})": self.longest,
         }
 
     def notes(self) -> list[str]:
-        lost = {"verbs that drop out": self.dropped, "further forms that drop out": self.dropped_forms}
+        lost = {"verbs that are left out": self.dropped, "further forms that are left out": self.dropped_forms}
         return [*self.composed, *(f"{what}: {some(words, _MOST_SHOWN)}" for what, words in lost.items() if words)]
 
 

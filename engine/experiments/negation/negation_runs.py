@@ -161,7 +161,7 @@ class ScoresRun(Run):
     """
 
     stage: ClassVar[str] = "score"
-    clusters: ClassVar[str] = "[NAME, PROF] pairs"
+    clusters: ClassVar[str] = "name–profession pairs"
     may_differ: ClassVar[Sequence[str]] = ("coreference",)
     drop_of: ClassVar[tuple[str, str] | None] = (DATASET, "repetition_rate")
     sentence_keys: ClassVar[Sequence[str]] = ("condition", *PAIR, "verb")

@@ -88,9 +88,9 @@ def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Ta
     estimate = ", estimated" if lazy else ""
     labels = {
         "verbs": "1. Available verbs",
-        "pairs": "2. Available NAME,PROF pairs",
+        "pairs": "2. Available name–profession pairs",
         "tested": f"3. Tested triplets (of {lazy['candidates']:,})" if lazy else "3. Tested triplets (row 1 × row 2)",
-        "repeating": f"4. leading to ACT repetition{estimate}",
+        "repeating": f"4. Triplets whose verb is repeated{estimate}",
         "ratio": f"5. Ratio (%){estimate}" if lazy else "5. Ratio (row 4 / row 3, %)",
         "selected": "6. Selected triplets",
     }
@@ -145,7 +145,7 @@ def rates_table(
     # Of the paper's figures on Tables 8 and 9.
     doubts = paper.doubts if paper and column and coreference != Coreference.PRONOUN else ()
     return Table(
-        title=f"Drop of ACT repetition: {selection['model']}{_target(coreference)}",
+        title=f"Drop of verb repetition: {selection['model']}{_target(coreference)}",
         frame=frame,
         columns=[
             Column("pattern", "pattern"),
@@ -177,7 +177,7 @@ def selected_apart(summary: Mapping[str, Any]) -> list[Table]:
             Column("tokens of the verb", TOKENS),
             Column("verbs", "verbs"),
             Column("tested triplets", "tested"),
-            Column("leading to repetition", "repeating"),
+            Column("repeated", "repeating"),
             Column("ratio %", "ratio", decimals=1, unit="%"),
         ],
         notes=[note, *(lazy if summary.get("lazy") else [])],
@@ -225,7 +225,7 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
         )
     if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
         points = fixed(largest, 1, (0,))
-        notes.append(f"a true difference between two patterns is found with a power of 80 % from {points} points on")
+        notes.append(f"true differences of {points} points or more between two patterns are found with a power of 80 %")
     return notes
 
 
@@ -301,7 +301,7 @@ def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Tabl
         frame[printed] = pl.Series(own, dtype=pl.Float64, strict=False)
         columns.append(Column(SUBJECTS[Coreference(shown)], shown, beside=printed, decimals="decimals"))
     return Table(
-        title=f"Drop of ACT repetition by what the target is about: {model}",
+        title=f"Drop of verb repetition by what the target is about: {model}",
         frame=pl.DataFrame(frame).with_columns(section=pl.col("pattern") == "selected triplets"),
         columns=columns,
         section="section",

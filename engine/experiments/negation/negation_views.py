@@ -306,7 +306,7 @@ def _precision_note(scores: pl.LazyFrame) -> list[str]:
 
 
 def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
-    """Repetition rates by gender, and by those verbs, professions and names that move the overall rates most."""
+    """Repetition rates by gender, and by the verbs, professions and names with the largest effect on the rates."""
     words = run.selection.triplets.lazy().select("triplet", *PAIR, "gender", "verb")
     selecting = run.selection.patterns.selecting.name
     counts = scores.select("triplet", "pattern", "repeated").join(words, on="triplet")
@@ -315,16 +315,16 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     kinds = ("gender", "verb", "profession", "name")
     figures = [_driver_figure(what, counts, overall) for what in kinds]
     shown = (
-        f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets times the distance of "
-        "its rate from the pattern's, added up over the patterns. A word whose triplets are all of one pair has no "
-        "line, since one pair does not show how pairs differ; few pairs have long lines."
+        f"Shown are the {_MOST} words with the largest effect on the rates: the number of a word's triplets times the "
+        "distance of its rate from the pattern's, added up over the patterns. A word whose triplets are all of one "
+        "pair has no line, since one pair does not show how pairs differ; few pairs have long lines."
     )
     said = [_driver(figure.data, what) for figure, what in zip(figures[1:], kinds[1:], strict=True)]
     return Section("Which words drive the result?", said, figures=figures, notes=[shown])
 
 
 def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figure:
-    """Rates of the words that move the result most; `scores` has a row for each triplet and pattern, with its words."""
+    """Rates of the words with the largest effect; `scores` has a row for each triplet and pattern, with its words."""
     overall = dict(rates.select("pattern", pl.col("repetition_rate") / 100).iter_rows())
     sums = (pl.col("repeated").sum().cast(pl.Int64).alias("repetitions"), pl.len().cast(pl.Int64).alias("n"))
     counts = scores.group_by("pattern", what).agg(*sums).collect().sort("pattern", what)
@@ -357,7 +357,7 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
             Column(what, what),
             Column("triplets", "n"),
             Column("repetition rate", "rate", low="low", high="high", **_PERCENT),
-            Column("moves the rate by", "contribution", decimals=2, scale=100, signed=True, unit=POINTS),
+            Column("effect on the rate of all", "contribution", decimals=2, scale=100, signed=True, unit=POINTS),
         ],
         section="pattern",
     )
@@ -384,7 +384,7 @@ def _driver(frame: pl.DataFrame, what: str) -> str:
     row = frame.sort(pl.col("contribution").abs(), descending=True, maintain_order=True).row(0, named=True)
     way = "raises" if row["contribution"] > 0 else "lowers"
     return (
-        f"The {what} that moves a rate most is “{row[what]}”: it {way} the rate of {row['pattern']} by "
+        f"The {what} with the largest effect on a rate is “{row[what]}”: it {way} the rate of {row['pattern']} by "
         f"{abs(100 * row['contribution']):.2f} percentage points ({row['n']:,} triplets, "
         f"{percent(row['rate'])} % repeated)."
     )

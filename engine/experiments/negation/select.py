@@ -138,7 +138,7 @@ class Selection(DecidingStage[Sentences]):
     verbs: tuple[Verbs, ...]  # of one token; then, with `--verbs whole-words`, of several
     unreachable: tuple[str, ...]  # why verbs cannot be predicted, one reason for each; known with `--verbs whole-words`
     fillers: Mapping[str, PairFillers]  # of all slots but {ACT}
-    lost: Mapping[str, Sequence[str]]  # scored pattern → verbs that cannot be asked for at its mask, and drop out
+    lost: Mapping[str, Sequence[str]]  # scored pattern → verbs that cannot be asked for at its mask, and are left out
 
     @classmethod
     def plan(
@@ -299,7 +299,7 @@ class Selection(DecidingStage[Sentences]):
         of = f"{counted(len(dropped), 'verb')} of {len(self.lexicon.verbs):,}"
         also = "" if len(self.verbs) > 1 else "; --verbs whole-words takes verbs of several tokens"
         found = (
-            [f"select: {of} cannot be asked for as one token, so they drop out: {some(dropped)}{also}"]
+            [f"select: {of} cannot be asked for as one token, so they are left out: {some(dropped)}{also}"]
             if dropped
             else []
         )

@@ -16,10 +16,23 @@ from ...library.shown import Shown
 from ...requests.summary import disagreements, paired
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
-from .estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
+from .estimates import (
+    FITTING,
+    GROUP,
+    PRINTED,
+    TEXTS,
+    constant_keys,
+    estimates,
+    estimates_tables,
+    in_words,
+    key_columns,
+    main_items,
+    outcomes_of,
+)
 from .runs import labels, open_alike, other_vocabularies, refuse_unlike
 
 _PERCENTAGE_POINTS = "percentage points"
+_DETECTABLE = "detectable difference"
 _FIGURES = {
     **dict.fromkeys(("n", "clusters"), pl.Int64),
     **dict.fromkeys(("difference", "low", "high"), pl.Float64),
@@ -157,8 +170,8 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
     found = paired(one, other, both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
-    value, low, high, finds = (None if figure is None else scale * figure for figure in figures)
-    return found.n, found.clusters, value, low, high, found.crossed, unit, finds, found.p, *counts
+    value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
+    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, *counts
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
@@ -168,30 +181,31 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
     figures: dict[str, Any] = {"decimals": "decimals", "wrap": False}
     columns = [
-        *(Column(key, key) for key in varying),
+        *key_columns(varying),
         *(Column(name, name, wrap=False) for name in counts),
         Column("difference", "difference", low="low", high="high", signed=True, **figures),
-        Column("finds", "detectable", **figures),
+        Column(_DETECTABLE, "detectable", **{**figures, "wrap": True}),
         Column("p", "p", significant=2, wrap=False),
         Column("p (Holm)", "p_holm", significant=2, wrap=False),
     ]
     notes = _notes(frame, [key for key in keys if key not in varying], clusters)
-    return Table(title, shown, columns, notes=notes)
+    return Table(title, in_words(shown), columns, notes=notes, texts=TEXTS if "metric" in varying else {})
 
 
 def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
-    """On how many items two models have the same outcome."""
-    shown = frame.drop_nulls("both")
+    """In how many items two models have the same outcome."""
+    shown = in_words(frame.drop_nulls("both"))
     varying = [key for key in GROUP if shown[key].n_unique() > 1] or [GROUP[-1]]
     columns = [
-        *(Column(key, key) for key in varying),
+        *key_columns(varying),
         Column("n", "n", wrap=False),
         Column("both", "both"),
         *(Column(f"only {name}", f"only_{side}") for name, side in zip(names, ("first", "second"), strict=True)),
         Column("neither", "neither"),
     ]
-    notes = ["--sentences lists them with both answers: both, first, second or neither"]
-    return Table("On how many items the outcome is true", shown, columns, notes=notes)
+    notes = ["--sentences both, first, second or neither lists these items with both answers"]
+    texts = TEXTS if "metric" in varying else {}
+    return Table("In how many items both models, one or neither is right", shown, columns, notes=notes, texts=texts)
 
 
 def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
@@ -211,7 +225,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
         return []
     first = frame.row(0, named=True)
     fewest, most = int(frame["clusters"].to_numpy().min()), int(frame["clusters"].to_numpy().max())
-    notes = [f"all rows: {', '.join(str(first[key]) for key in constant)}"] if constant else []
+    notes = constant_keys(frame, constant)
     n = f"{frame['n'][0]:,} items, " if frame["n"].n_unique() == 1 else ""
     range_ = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
     smallest, crossed = smallest_p(fewest), frame["crossed"].null_count() < len(frame)
@@ -219,7 +233,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     notes += [
         f"{n}clusters: {range_} {clusters}",
         f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
-        "finds: the smallest true difference that this test finds with a power of 80 % (5 %, two-sided)",
+        f"{_DETECTABLE}: true differences of this size or more are found with a power of 80 % (5 %, two-sided)",
         f"p: by sign flips of clusters{tests}; p (Holm): corrected for {counted(first['tests'], 'test')}; "
         + (
             f"{fewest} clusters cannot give a p below {smallest:.2g}"
@@ -228,5 +242,5 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
         ),
     ]
     if crossed:
-        notes.append("interval, finds and p allow for verbs as clusters too")
+        notes.append(f"interval, {_DETECTABLE} and p allow for verbs as clusters too")
     return [*notes, *disagreements(frame)]

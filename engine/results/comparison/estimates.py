@@ -92,7 +92,7 @@ class Block:
     is_rate: bool  # in percent
     falls: bool  # shown as a drop from 100 %
     varying: list[str]  # the keys that are not the same in all rows
-    constant: list[str]  # the values of the others
+    constant: list[str]  # a note on the others
 
     @property
     def figures(self) -> tuple[str, str, str]:
@@ -110,13 +110,35 @@ def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
         if not own.is_empty():
             falls = DROP in own.columns and own[DROP].null_count() == 0
             varying = [key for key in keys if own[key].n_unique() > 1]
-            constant = [str(own[key][0]) for key in keys if key not in varying]
+            constant = constant_keys(own, [key for key in keys if key not in varying])
             yield Block(own, unit == PERCENT, falls, varying, constant)
 
 
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
 _LABEL, _HEADING = "label", "heading"
-_IN_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
+_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
+IN_WORDS = "metric in words"  # a column that people read in place of `metric`
+TEXTS = {"metric": IN_WORDS}
+HEADINGS = {"dataset": "data", "split": "group"}  # what people call the keys of a group, where it is another name
+
+
+def in_words(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the names of its metrics as people read them; without metrics as it is."""
+    if "metric" not in frame.columns:
+        return frame
+    return frame.with_columns(pl.col("metric").replace(_WORDS).str.replace_all("_", " ").alias(IN_WORDS))
+
+
+def key_columns(keys: Sequence[str]) -> list[Column]:
+    """The columns that say what a row is about."""
+    return [Column(HEADINGS.get(key, key), key) for key in keys]
+
+
+def constant_keys(frame: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+    """A note on the keys that have the same value in all rows, if there are any."""
+    first = in_words(frame).row(0, named=True)
+    said = [f"{HEADINGS.get(key, key)} {first[IN_WORDS if key == 'metric' else key]}" for key in keys]
+    return [f"the same everywhere: {', '.join(said)}"] if said else []
 
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
@@ -143,11 +165,10 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
     for block in blocks(found, GROUP):
         own, falls = block.frame, block.falls
         varying = block.varying or ["split"]
-        in_words = own.with_columns(pl.col("metric").replace(_IN_WORDS).str.replace_all("_", " "))
-        constant = [str(in_words[key][0]) for key in GROUP if key not in varying]
+        said = [IN_WORDS if key == "metric" else key for key in varying]
         what = "rates, %" if block.is_rate else "values, in their own unit"
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
-        notes = [f"all columns: {', '.join(constant)}"] if constant else []
+        notes = constant_keys(own, [key for key in GROUP if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
         kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
@@ -156,16 +177,17 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
         labels = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
         if len(labels) <= most:
-            headings = in_words.select(pl.concat_str(varying, separator=" ").alias(_HEADING))
+            headings = in_words(own).select(pl.concat_str(said, separator=" ").alias(_HEADING))
             points = labelled.rename({_LABEL: "category"}).with_columns(headings)
             tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
             continue
         columns = [
-            *(Column(key, key) for key in varying),
+            *key_columns(varying),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
             Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
         ]
         place = pl.col(_LABEL).replace_strict(labels, return_dtype=pl.Int64)
-        tables.append(Table(title, labelled.sort(place, maintain_order=True), columns, section=_LABEL, notes=notes))
+        rows, texts = in_words(labelled.sort(place, maintain_order=True)), TEXTS if "metric" in varying else {}
+        tables.append(Table(title, rows, columns, section=_LABEL, notes=notes, texts=texts))
     return tables

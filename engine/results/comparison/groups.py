@@ -10,7 +10,19 @@ from ...basics.errors import InputError, did_you_mean
 from ...library.run import Run
 from ...library.shown import Shown
 from ...views import Column, Table
-from .estimates import DROP, GROUP, MODEL, blocks, estimates, main_items, outcomes_of
+from .estimates import (
+    DROP,
+    GROUP,
+    HEADINGS,
+    MODEL,
+    TEXTS,
+    blocks,
+    estimates,
+    in_words,
+    key_columns,
+    main_items,
+    outcomes_of,
+)
 from .runs import labels, open_alike, refuse_unlike
 
 _NOT_GROUPS = {"item", "value", "metric", "cluster", "crossed"}
@@ -23,8 +35,8 @@ class Groups(Shown):
     """Rates by group.
 
     Attributes:
-        frame: A row for each model, group and metric: the columns of `estimates`, and `moves`: by how much the group
-            moves the value of all items, or the drop where there is one, in the unit of the value.
+        frame: A row for each model, group and metric: the columns of `estimates`, and `effect`: by how much the group
+            raises the value of all items, or the drop where there is one, in the unit of the value.
         clusters: What the clusters are, such as `relations`.
     """
 
@@ -33,7 +45,7 @@ class Groups(Shown):
     clusters: str
 
     def main_tables(self) -> list[Table]:
-        """Of many groups those that move the values most, up and down."""
+        """Of many groups those with the largest effect on the values, up and down."""
         most = _ENDS if self.frame[MODEL].n_unique() == 1 else _ENDS_OF_SEVERAL
         keys = [*self._blocks, self.by]
         groups = self.frame.select(keys).unique(maintain_order=True)  # the strongest first
@@ -57,23 +69,25 @@ class Groups(Shown):
             value, low, high = block.figures
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
-                *(Column(key, key) for key in block.varying),
-                Column(self.by, self.by),
+                *key_columns(block.varying),
+                *key_columns([self.by]),
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
                 Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False),
-                Column("moves", "moves", signed=True, decimals=block.decimals + 1, wrap=False),
+                Column(f"effect on the {figure} of all", "effect", signed=True, decimals=block.decimals + 1),
             ]
             notes = [
-                *([f"all rows: {', '.join(block.constant)}"] if block.constant else []),
+                *block.constant,
                 f"{'in percent; ' if block.is_rate else ''}[95 % interval]; clusters: {self.clusters}"
                 + (" (and verbs for the interval)" if block.falls else ""),
-                f"moves: by how much the group moves the {figure} of all items",
+                f"effect on the {figure} of all: by how much the group raises or lowers the {figure} of all items",
             ]
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
             shown = block.frame.with_columns(block=pl.concat_str([*block.varying, pl.lit("")], separator=" "))
-            tables.append(Table(f"{what} by {self.by}", shown, columns, section="block", notes=notes))
+            texts = TEXTS if "metric" in block.varying else {}
+            named, title = in_words(shown), f"{what} by {HEADINGS.get(self.by, self.by)}"
+            tables.append(Table(title, named, columns, section="block", notes=notes, texts=texts))
         return tables
 
 
@@ -107,11 +121,11 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     frame = estimates(kept, [*keys, column], found[0].drop_of)
     over = pl.col("value").mul(pl.col("n")).sum().over(MODEL, *keys) / pl.col("n").sum().over(MODEL, *keys)
     share = pl.col("n") / pl.col("n").sum().over(MODEL, *keys)
-    moves = (pl.col("value") - over) * share
+    effect = (pl.col("value") - over) * share
     if DROP in frame.columns:
-        moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(0 - moves)
-    first, strength = pl.col("row").min(), pl.col("moves").mean().over(*keys, column)
+        effect = pl.when(pl.col(DROP).is_null()).then(effect).otherwise(0 - effect)
+    first, strength = pl.col("row").min(), pl.col("effect").mean().over(*keys, column)
     order = [first.over(*keys), strength, pl.col(column), first.over(MODEL)]
-    frame = frame.with_columns(moves=moves).with_row_index("row")
+    frame = frame.with_columns(effect=effect).with_row_index("row")
     frame = frame.sort(order, descending=[False, True, False, False]).drop("row")
     return Groups(frame, column, found[0].clusters)

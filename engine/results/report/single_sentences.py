@@ -90,13 +90,13 @@ def asked(run: Run) -> list[Section]:
         Column(f"{run.model_name} says", "answer"),
         *([Column("log-probability", "logprob", decimals=2)] if pairs["answer"].null_count() == len(pairs) else []),
         Column("right", "right"),
-        Column("right in all", "share", decimals=1, scale=100, unit="%"),
-        Column("of", "n"),
+        Column("share right", "share", decimals=1, scale=100, unit="%"),
+        Column("n", "n"),
     ]
     judged = pairs["share"].null_count() < len(pairs)
     unasked = {"expected"} if judged else {"n"}  # what a model that understands says names the expected word
     known = [one for one in columns if one.value not in unasked and pairs[one.value or ""].null_count() < len(pairs)]
-    notes = ["right in all, of: the share of all sentences of this kind, and how many these are"] if judged else []
+    notes = ["share right: of all n sentences of this condition"] if judged else []
     table = Table("An example of each condition", pairs, known, notes=notes)
     return [Section("What is asked, and what does the model answer?", [own.asks] if own.asks else [], tables=[table])]
 

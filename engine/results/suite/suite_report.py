@@ -108,7 +108,7 @@ def _figure(block: Block, probe: str) -> Figure:
         Column("n", "n", wrap=False),
         Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
-    notes = ["[95 % interval]", *([f"all rows: {', '.join(block.constant)}"] if block.constant else []), *notes]
+    notes = ["[95 % interval]", *block.constant, *notes]
     table = Table(f"{probe} over training: {what}", points.drop("category"), columns, notes=notes)
     alt = (
         f"Curves of {probe} over {points['step'].n_unique()} steps of {', '.join(runs[:4])}"

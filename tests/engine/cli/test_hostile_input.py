@@ -207,7 +207,7 @@ def test_lists_that_make_more_pairs_than_memory_holds(refused):
         for name, begin in (("names_male", "N"), ("professions", "a p")):
             written(f"lexicon/{name}.txt", "".join(f"{begin}{i}\n" for i in range(4_000)))(folder)
 
-    refused(SELECT, "16,008,000 [NAME, PROF] pairs; give lists that make at most 10,000,000", spoil)
+    refused(SELECT, "16,008,000 name–profession pairs; give lists that make at most 10,000,000", spoil)
 
 
 def test_texts_that_would_take_a_regular_expression_hours(refused, command, tmp_path):

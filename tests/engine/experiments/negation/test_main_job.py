@@ -197,7 +197,7 @@ def test_verbs_that_drop_out_are_named(mini):
     lexicon, patterns = replace(fake.LEXICON, verbs=(*fake.LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
     plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
     assert plan.remarks()[0] == (
-        "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
+        "select: 2 verbs of 3 cannot be asked for as one token, so they are left out: 'to dance', 'oversleep'; "
         "--verbs whole-words takes verbs of several tokens"
     )
     assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == []

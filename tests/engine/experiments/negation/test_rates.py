@@ -135,7 +135,7 @@ def test_a_lazy_run_marks_its_estimates():
     table = selection_table({**LARGE, "tested": 3276000, "lazy": lazy}, None)
     assert dict(zip(cells(table, 0)[2:5], cells(table, 1)[2:5], strict=True)) == {
         "3. Tested triplets (of 11,138,400)": "3,276,000",
-        "4. leading to ACT repetition, estimated": "≈ 2,445,678",
+        "4. Triplets whose verb is repeated, estimated": "≈ 2,445,678",
         "5. Ratio (%), estimated": "≈ 65.4 (65.3 to 65.4)",
     }
     ratio = table.figures.row(by_predicate=pl.col("quantity") == "ratio", named=True)
@@ -159,8 +159,8 @@ def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their
         "Repetition by number of tokens: mini, CpTp",
     ]
     of_scores = [
-        "Drop of ACT repetition: mini",
-        "Drop of ACT repetition: mini, verbs of several tokens",
+        "Drop of verb repetition: mini",
+        "Drop of verb repetition: mini, verbs of several tokens",
         "Drop by number of tokens: mini",
     ]
     assert [table.title for table in selection.tables()] == of_selection

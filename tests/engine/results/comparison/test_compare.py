@@ -80,10 +80,10 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     text = " ".join(str(ng.compare(run)).split())
     for said in (
         "Difference of the repetition rates: first − second",
-        "clusters: 12 [NAME, PROF] pairs",
+        "clusters: 12 name–profession pairs",
         "corrected for 6 tests; 12 clusters cannot give a p below 0.00049",
         "p: by sign flips of clusters, of verbs, and by Student's test for both; the largest one",
-        "interval, finds and p allow for verbs as clusters too",
+        "interval, detectable difference and p allow for verbs as clusters too",
     ):
         assert said in text
 
@@ -250,13 +250,13 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     rate = 100 * runs[1].outcomes().filter(gender="f", split="a")["value"].mean()
     assert (row["n"], row["clusters"], row["value"]) == (20, 10, pytest.approx(rate))
     assert row["low"] < row["value"] < row["high"]
-    moves = found.group_by("model", "split").agg(pl.col("moves").sum())["moves"]
+    moves = found.group_by("model", "split").agg(pl.col("effect").sum())["effect"]
     assert moves.to_list() == pytest.approx([0] * 6)
     assert set(ng.by_group(runs[0], by="split").frame["split"]) == {"a", "b"}
     with pytest.raises(ng.InputError, match=r"by='gendre': .*did you mean 'gender'\? give condition, dataset, gender"):
         ng.by_group(runs[0], by="gendre")
     many = ng.by_group(plain("one", runs[0].outcomes().with_columns(gender="item")), by="gender")
-    moved = many.frame.filter(split="a")["moves"].to_list()
+    moved = many.frame.filter(split="a")["effect"].to_list()
     assert moved == sorted(moved, reverse=True)
     (table,) = many.main_tables()
     assert table.frame.group_by("split").len()["len"].to_list() == [10, 10]
@@ -286,7 +286,7 @@ def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_r
     every = dict(scored.rates.select("pattern", "drop").iter_rows())
     for row in found.to_dicts():  # a group with a larger drop raises the drop of all
         share = row["n"] / found.filter(split=row["split"])["n"].sum()
-        assert row["moves"] == pytest.approx((row["drop"] - every[row["split"]]) * share)
+        assert row["effect"] == pytest.approx((row["drop"] - every[row["split"]]) * share)
     # With one group, the interval is that of the whole run: pairs and verbs are clusters.
     whole = ng.by_group(scored, by="dataset").frame.sort("split")
     rates = scored.rates.filter(pl.col("pattern") != "CpTp").sort("pattern")

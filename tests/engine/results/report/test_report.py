@@ -174,7 +174,7 @@ def test_runs_without_a_common_item_have_no_test_and_other_targets_the_table_of_
     assert found[0].sections[0].figures
     found = chapters([scores, make(mini, tmp_path / "target", coreference="same-name")])
     assert found[1].title == "mini, pronoun"
-    assert found[0].sections[-1].tables[0].title.startswith("Drop of ACT repetition by what the target is about")
+    assert found[0].sections[-1].tables[0].title.startswith("Drop of verb repetition by what the target is about")
 
 
 def test_figures_are_written_in_every_form_with_the_numbers_of_the_run_in_the_place_of_no_other_file(
