@@ -50,7 +50,7 @@ def tokenizer_in(
     given |= {key: own for key, own in roles.items() if key not in written}
     if (folder / TOKENIZER).is_file():
         found = PreTrainedTokenizerFast.from_pretrained(folder, **_added_in(folder / TOKENIZER, given))
-        _configure(found.backend_tokenizer, written)
+        _configure(found.backend_tokenizer, {**_defaults(kind), **written})
         return found
     convert = SLOW_TO_FAST_CONVERTERS.get(kind.__name__) if kind else None
     files = {role: folder / name for role, name in kind.vocab_files_names.items()} if kind else {}
@@ -137,21 +137,21 @@ def _added_in(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_BERT = {  # settings of tokenizer_config.json, which go before tokenizer.json in both generations
+_BERT = {  # settings of tokenizer_config.json or its class, which go before tokenizer.json in both generations
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 
 
-def _configure(backend: Tokenizer, written: Mapping[str, Any]) -> None:
+def _configure(backend: Tokenizer, settings: Mapping[str, Any]) -> None:
     normalizer, words = backend.normalizer, backend.pre_tokenizer
     if isinstance(normalizer, normalizers.BertNormalizer):
-        for key in _BERT.keys() & written.keys():
-            setattr(normalizer, _BERT[key], written[key])
+        for key in _BERT.keys() & settings.keys():
+            setattr(normalizer, _BERT[key], settings[key])
         backend.normalizer = normalizer
-    if isinstance(words, pre_tokenizers.ByteLevel) and "add_prefix_space" in written:
-        words.add_prefix_space = bool(written["add_prefix_space"])
+    if isinstance(words, pre_tokenizers.ByteLevel) and settings.get("add_prefix_space") is not None:
+        words.add_prefix_space = bool(settings["add_prefix_space"])
         backend.pre_tokenizer = words
 
 

@@ -160,6 +160,33 @@ def test_tokenizer_json_is_read_as_it_is(named, tmp_path):
     assert found.get_vocab() == backend.get_vocab(with_added_tokens=True)
 
 
+CLASSES = {  # whose settings go before tokenizer.json, in both generations; the general class has none
+    "BertTokenizer": ("lowercase", True),
+    "ElectraTokenizerFast": ("lowercase", True),
+    "MPNetTokenizer": ("lowercase", True),
+    "PreTrainedTokenizerFast": ("lowercase", False),
+    "RobertaTokenizer": ("add_prefix_space", False),
+    "GPT2TokenizerFast": ("add_prefix_space", False),
+}
+
+
+@pytest.mark.parametrize("named", CLASSES)
+def test_a_class_that_is_named_normalises_as_it_does_where_no_setting_tells(named, tmp_path):
+    """A cased tokenizer.json of BERT, without `do_lower_case`: transformers reads it in lower case, 4.57 as 5.24 does."""
+    (setting, wanted), words = CLASSES[named], ["[PAD]", "[UNK]", "[MASK]", "Anna", "anna"]
+    backend = of_word_pieces(*words) if setting == "lowercase" else of_bytes(*words)
+    part = "normalizer" if setting == "lowercase" else "pre_tokenizer"
+    own = getattr(backend, part)
+    setattr(own, setting, not wanted if named != "PreTrainedTokenizerFast" else wanted)
+    setattr(backend, part, own)
+    backend.save(str(tmp_path / "tokenizer.json"))
+    hf.BertConfig().save_pretrained(tmp_path)
+    roles = {"unk_token": "[UNK]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    write(tmp_path / "tokenizer_config.json", {"tokenizer_class": named, **roles})
+    found = load(locate(str(tmp_path)), TASKS["fill-mask"].head).tokenizer.backend_tokenizer
+    assert getattr(getattr(found, part), setting) == wanted
+
+
 @pytest.mark.parametrize("named", ["PreTrainedTokenizerFast", "ElectraTokenizerFast", "AlbertTokenizerFast"])
 def test_the_second_text_is_in_the_second_segment_where_transformers_4_put_it(named, tmp_path):
     """Classes for which transformers 5 gives no segments, though the models of transformers 4 had seen them."""
