@@ -1,7 +1,6 @@
 """`negengine export --check`: whether a checkpoint can be exported, from all but its weights; all reasons at once."""
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,8 +94,7 @@ class _Looks:
     def head(self) -> str:
         """What is known of its weights: their names in the files, or the class that saved them."""
         wanted, files, tensors = self.task.head.families[type(self.config)].__name__, None, None
-        with suppress(InputError):  # which `weights` says
-            self.weights()
+        if self.at("weights").possible:  # else that is said there
             files = weight_files(self.source)
             tensors = tensors_on_hub(self.source) if files is None else tensors_of(files)
         if tensors:

@@ -252,6 +252,8 @@ def _no_checkpoint(folder: Path) -> str:
     if inside:
         last, n = max(inside, key=lambda path: (len(path.name), path.name)), counted(len(inside), "checkpoint")
         return f"{folder} is the folder of a training with {n}: give one, such as {last}"
+    for path in sorted(folder.glob("*/model.safetensors")):  # such as 0_Transformer of sentence-transformers
+        return f"{folder} holds no config.json: give the folder of a model inside, such as {path.parent}"
     return f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote"
 
 
@@ -444,8 +446,9 @@ def check_architecture(source: Source, config: PretrainedConfig, head: Head) -> 
     name = source.name
     if type(config) not in head.families:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
-    if getattr(config, "is_decoder", False) and not head.is_decoder:
-        raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
+    decoder = [key for key in ("is_decoder", "add_cross_attention") if getattr(config, key, False)]
+    if decoder and not head.is_decoder:
+        raise InputError(f"{name} is configured as a decoder ({decoder[0]}): a {head.noun} is an encoder")
     if getattr(config, "text_config", None) is not None:
         said = f"give a checkpoint of its text model alone ({config.text_config.model_type})"
         raise InputError(f"{name} reads more than texts, and cannot be exported: {said}")

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import huggingface_hub
@@ -202,6 +203,9 @@ def tensors_of(files: Iterable[Path]) -> dict[str, Tensor]:
                 }
         except SafetensorError as error:  # a download was interrupted
             raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
+        except (TypeError, UnpicklingError):
+            said = "holds more than tensors by their names: load it in Python, and save the model with save_pretrained"
+            raise InputError(f"{path} {said}") from None
         except Exception as error:  # noqa: BLE001 - of pickles, everything
             raise InputError(f"{path}: cannot be read ({first_line(error)})") from None
     return found
@@ -219,7 +223,7 @@ def tensors_on_hub(source: Source) -> dict[str, Tensor] | None:
 
 def _described(value: object) -> Tensor:
     if not isinstance(value, torch.Tensor):
-        raise TypeError("it holds more than tensors by their names, as transformers' save_pretrained writes them")
+        raise TypeError("not a tensor")
     kinds = {kind: name for name, kind in (_FLOATS | _OF_A_BYTE).items()}
     return Tensor(kinds.get(value.dtype, str(value.dtype)), tuple(value.shape))
 
@@ -305,16 +309,16 @@ def take(
         raise InputError(_quantised(name, f"{quantised[0]} scales another tensor"))
     if wrong:
         raise InputError(f"{name}: {_other_shape(min(wrong), tensors.get(written.get(min(wrong), '')))}")
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InputError(f"{name} is not a {head.noun}: its weights lack {min(missing)}{more}")
     unread = {key for key in unread if not _OF_NO_USE.fullmatch(key)}
-    if (
-        left := sorted(unread - _of_other_heads(kind, config) - _own_classifiers(kind, config, tensors))
-        if unread
-        else []
-    ):
+    known = (_of_other_heads(kind, config) | _own_classifiers(kind, config, tensors)) if unread else set()
+    left = sorted(unread - known)
+    if missing and not any(map(_is_adapters, left)):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        more += f", and hold {left[0]}, which it does not read" if left else ""
+        raise InputError(f"{name} is not a {head.noun}: its weights lack {min(missing)}{more}")
+    if left:
         raise InputError(f"{name}: {_unread(left, kind, config)}")
+    _refuse_unsound(name, kind, config, files, unread)
     return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)), method)
 
 
@@ -449,12 +453,41 @@ def _own_classifiers(kind: type[PreTrainedModel], config: PretrainedConfig, tens
     return {f"{stem}.{end}" for stem in stems for end in ("weight", "bias")}
 
 
+def _refuse_unsound(
+    name: str, kind: type[PreTrainedModel], config: PretrainedConfig, files: Sequence[Path], unread: set[str]
+) -> None:
+    """An InputError for numbers that are not finite in fp32, and for two tensors of one parameter that differ."""
+    places: dict[str, tuple[str, Path]] = {}
+    for path in files:
+        for key, value in load_state_dict(str(path)).items():
+            if key in unread:
+                continue
+            if not torch.isfinite(value.float()).all():
+                raise InputError(
+                    f"{name}: {key} in {path.name} holds numbers that are not finite in fp32 (NaN, infinite or too "
+                    "large), and so does what the model computes; give a checkpoint of sound weights"
+                )
+            plain = key.removeprefix(f"{kind.base_model_prefix}.")  # and without the names of TensorFlow's layers
+            own = re.sub(r"\.beta$", ".bias", re.sub(r"\.gamma$", ".weight", plain))
+            other, place = places.setdefault(own, (key, path))
+            if (other, place) == (key, path) or torch.equal(_read([place], [other])[other], value.float()):
+                continue
+            parameters = dict(_without_weights(name, kind, config).named_parameters(remove_duplicate=False))
+            if not {key, other} <= parameters.keys() or key == other:
+                said = f"{other} in {place.name} and {key} in {path.name} are one parameter with two values"
+                raise InputError(f"{name}: {said}: remove the tensor that is wrong")
+
+
+def _is_adapters(key: str) -> bool:
+    return any(word in key for word in ("lora_", "adapter", ".base_layer."))
+
+
 def _unread(left: list[str], kind: type[PreTrainedModel], config: PretrainedConfig) -> str:
     what = f"{kind.__name__} does not read {counted(len(left), 'tensor')} of its files, such as {left[0]}"
     layers = [int(found[1]) for key in left if (found := re.search(r"\.(?:h|layers?|blocks?)\.(\d+)\.", f".{key}"))]
     if layers and min(layers) >= int(getattr(config, "num_hidden_layers", 0) or sys.maxsize):
         return f"{what}: config.json says {config.num_hidden_layers} layers, and the files have {max(layers) + 1}"
-    if any("lora_" in key or "adapter" in key for key in left):
+    if any(map(_is_adapters, left)):
         return f"{what}: merge its adapters into the model, and save it again"
     return f"{what}, which may change what it computes: remove what the model does not need, or install {NEWER}"
 
@@ -528,11 +561,6 @@ def _refuse_other_numbers(name: str, model: PreTrainedModel, files: Iterable[Pat
     for path in files:
         for key, value in load_state_dict(str(path)).items():
             own = next((parameters[known] for known in (key, f"{prefix}{key}") if known in parameters), None)
-            if own is not None and not torch.isfinite(value.float()).all():
-                raise InputError(
-                    f"{name}: {key} in {path.name} holds numbers that are not finite (NaN or infinite), and so does "
-                    "what the model computes; give a checkpoint of sound weights"
-                )
             if own is None or own.shape != value.shape or id(own) in replaced or value.element_size() == 1:
                 continue
             if not torch.equal(own, value.float()):

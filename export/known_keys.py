@@ -59,7 +59,7 @@ def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any
         return
     unread = {key: value for key, value in written.items() if value is not None and not _is_read(key, config)}
     for key, value in sorted(unread.items()):
-        if _CHANGES_NOTHING.fullmatch(key) or value in _COMPUTED.get(key, ()):
+        if _CHANGES_NOTHING.fullmatch(key) or value in _COMPUTED.get(key, ()) or _is_whole(key, value):
             continue
         by = written.get("transformers_version")
         newer = f", which transformers {by} wrote" if isinstance(by, str) else ""
@@ -67,6 +67,14 @@ def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any
             f"{name}: config.json says {key} {str(value)[:60]}{newer}, and the installed transformers does not read "
             f"it: {NEWER} may; if it changes nothing that the model computes, remove it from config.json"
         )
+
+
+_KINDS = "layer_types"
+
+
+def _is_whole(key: str, value: object) -> bool:
+    """Whether a setting says of each layer that it sees all tokens, as a class without kinds of layers computes."""
+    return key == _KINDS and isinstance(value, list) and {*map(str, value)} == {"full_attention"}
 
 
 _BASES = ("rope_theta", "rotary_emb_base", "global_rope_theta", "local_rope_theta", "rope_local_base_freq")
@@ -79,11 +87,13 @@ def keep_rotations(name: str, config: PretrainedConfig, written: Mapping[str, An
     A single base is that of every kind of layer, where the class has one default; an InputError for what is left out.
     """
     kept = getattr(config, "rope_parameters", None)
-    if not isinstance(kept, dict) or "rope_parameters" in written:
+    if not isinstance(kept, dict):
         return
+    if is_new := isinstance(written.get("rope_parameters"), dict):  # which nothing older beside it may contradict
+        kept = written["rope_parameters"]
     by_layer = [own for own in kept.values() if isinstance(own, dict)] or [kept]
     bases = {key: written[key] for key in _BASES if isinstance(written.get(key), int | float)}
-    if len(bases) == 1 and not isinstance(getattr(config, "default_theta", None), dict):
+    if len(bases) == 1 and not is_new and not isinstance(getattr(config, "default_theta", None), dict):
         for own in by_layer:
             own["rope_theta"] = next(iter(bases.values()))
     scaling = written.get("rope_scaling")
@@ -92,15 +102,20 @@ def keep_rotations(name: str, config: PretrainedConfig, written: Mapping[str, An
         asked |= {key: value for key, value in scaling.items() if key not in {"type", "rope_type"}}
     read = [value for own in by_layer for value in own.values()]
     if lost := next((key for key, value in asked.items() if value is not None and value not in read), None):
-        raise InputError(
-            f"{name}: config.json says {lost} {str(asked[lost])[:60]}, and the installed transformers rotates by "
-            f"{str(kept)[:80]}: write rope_parameters in its place, as transformers 5 does"
+        who, remedy = (
+            "the installed transformers rotates by",
+            "write rope_parameters in its place, as transformers 5 does",
         )
+        if is_new:
+            who, remedy = "rope_parameters says", "remove the one that is wrong"
+        said = f"config.json says {lost} {str(asked[lost])[:60]}, and {who} {str(kept)[:80]}"
+        raise InputError(f"{name}: {said}: {remedy}")
 
 
 def _is_read(key: str, config: PretrainedConfig) -> bool:
     asked = rf"[\"']{re.escape(key)}[\"']|(config|self)\.{re.escape(key)}\b"  # self: a class derives it from others
-    return key in _keys(type(config)) or re.search(asked, _source(type(config).__module__)) is not None
+    general = () if key == _KINDS else _GENERAL  # it checks those words, and classes compute by them
+    return key in _keys(type(config)) or re.search(asked, _source(type(config).__module__, general)) is not None
 
 
 def _keys(kind: type[PretrainedConfig]) -> set[str]:
@@ -111,10 +126,12 @@ def _keys(kind: type[PretrainedConfig]) -> set[str]:
     return made | declared | general | {*kind.attribute_map, *kind.attribute_map.values()}
 
 
+_GENERAL = ("transformers.configuration_utils", "transformers.modeling_rope_utils")
+
+
 @cache
-def _source(own: str) -> str:
+def _source(own: str, general: tuple[str, ...]) -> str:
     """The code that may read a key that the class does not name: transformers keeps it as an attribute."""
-    general = ("transformers.configuration_utils", "transformers.modeling_rope_utils")
     return "".join(_text(module) for module in (own, own.replace(".configuration_", ".modeling_"), *general))
 
 

@@ -46,6 +46,7 @@ def told_in_one_line(name: str, what: str) -> Iterator[None]:
     except Exception as error:  # libraries raise errors of every kind about a model that does not suit them
         lines = (line.strip() for line in str(error).rpartition("Status Message: ")[2].splitlines())
         reason = re.sub(r"^/\S+:\d+ .*?\) ", "", next((line for line in lines if line), type(error).__name__))
+        reason += " is not known" if isinstance(error, KeyError) else ""
         raise InputError(f"{name} cannot be exported: {what} failed: {reason}") from error
 
 

@@ -59,6 +59,7 @@ class Situation:
     said: str = ""
     family: Callable[..., Any] = bert
     sizes: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # of both commands
     looked_at: str = ""  # what --check looks at that says so
 
 
@@ -157,6 +158,34 @@ def in_shards(folder):
     assert (folder / INDEX).is_file()
 
 
+def changed_tensor(name, change):
+    return of_weights(lambda tensors: tensors.update({name: change(tensors[name])}))
+
+
+def without_prefix(tensors):
+    return {key.removeprefix("bert."): own for key, own in tensors.items()}
+
+
+def by_old_names(tensors):
+    for new, old in (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")):
+        for key in [key for key in tensors if key.endswith(new)]:
+            tensors[key.replace(new, old)] = tensors.pop(key)
+
+
+def of_a_training(folder):
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin"):
+        torch.save({"step": 1}, folder / name)
+    torch.save({key: own + 1 for key, own in load_file(folder / WEIGHTS).items()}, folder / PICKLED)
+
+
+def as_the_hub_keeps_it(folder):
+    blobs = folder.with_name("blobs")
+    folder.rename(blobs)
+    folder.mkdir()
+    for path in blobs.iterdir():
+        (folder / path.name).symlink_to(f"../blobs/{path.name}")
+
+
 def dangling(folder):
     (folder / "rng_state.bin").symlink_to("nowhere")
     (folder / PICKLED).symlink_to("nowhere")
@@ -191,6 +220,11 @@ READ = {
     },
     "by save_model": Situation(by_save_model, family=gpt2),
     "tensors of other heads": Situation(of_weights(of_other_heads)),
+    "names without a prefix": Situation(of_weights(without_prefix)),
+    "old names of normalisations": Situation(of_weights(by_old_names)),
+    "float64": Situation(of_weights(lambda tensors: {key: own.double() for key, own in tensors.items()})),
+    "a training": Situation(of_a_training),
+    "the hub's links": Situation(as_the_hub_keeps_it),
     "a stale index": Situation(holding(INDEX, b'{"weight_map": {"a": "model-00001-of-00003.safetensors"}}')),
     "a stray file": Situation(lambda folder: save_file({"x": torch.zeros(3)}, folder / "adapter_old.safetensors")),
     "a link to nothing": Situation(dangling),
@@ -237,6 +271,33 @@ def compiled_layers(tensors):
 
 def with_tensor(name, *shape):
     return of_weights(lambda tensors: tensors.update({name: torch.zeros(*shape)}))
+
+
+def twice(folder):
+    in_shards(folder)
+    first, second = sorted(folder.glob("model-*.safetensors"))[:2]
+    name = f"{NORM}.weight"
+    save_file(load_file(second) | {name: load_file(first)[name] + 1}, second, {"format": "pt"})
+
+
+def renamed(old, new):
+    return of_weights(lambda tensors: tensors.update({new: tensors.pop(old)}))
+
+
+def in_a_dictionary(folder):
+    torch.save({"state_dict": load_file(folder / WEIGHTS), "epoch": 3}, folder / PICKLED)
+    (folder / WEIGHTS).unlink()
+
+
+def whole(folder):
+    torch.save(hf.AutoModelForMaskedLM.from_pretrained(folder), folder / PICKLED)
+    (folder / WEIGHTS).unlink()
+
+
+def inside(folder):
+    (folder / "0_Transformer").mkdir()
+    for path in [*folder.glob("*.json"), folder / WEIGHTS]:
+        path.rename(folder / "0_Transformer" / path.name)
 
 
 def linked(folder):
@@ -291,6 +352,9 @@ FAMILIES = (
     ("xmod", {}, "a text takes the layers of its language, and a graph has the same for all"),
 )
 METHODS = ("gptq", "awq", "bitsandbytes", "compressed-tensors", "fbgemm_fp8", "hqq", "torchao", "new")
+QUERY = "bert.encoder.layer.0.attention.self.query"
+BIAS, NORM = "cls.predictions.bias", "bert.embeddings.LayerNorm"
+UNSOUND = r"holds numbers that are not finite in fp32 \(NaN, infinite or too large\)"
 GATE = "bert.encoder.layer.0.attention.self.gate"
 _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what --check looks at that says it
     "layers beyond": (of_weights(layers), "does not read 16 tensors .*config.json says 2 layers, and the files have 8"),
@@ -311,6 +375,22 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
     "module._orig_mod.": (prefixed("module._orig_mod."), r"begin with 'module\._orig_mod\.'"),
     "model.": (prefixed("model."), r"begin with 'model\.'"),
     "compiled layers": (of_weights(compiled_layers), r"begin with '_orig_mod\.'"),
+    "two values in shards": (twice, "LayerNorm.weight in model-00001.* and .* in model-00002.* with two values"),
+    "two values of an old name": (
+        of_weights(lambda tensors: tensors.update({f"{NORM}.gamma": tensors[f"{NORM}.weight"] + 1})),
+        r"LayerNorm\.gamma in .* and .*LayerNorm\.weight in .* are one parameter with two values: remove",
+    ),
+    "NaN": (changed_tensor(BIAS, lambda own: own * float("nan")), UNSOUND),
+    "infinite": (changed_tensor(BIAS, lambda own: own / 0), UNSOUND),
+    "too large": (changed_tensor(BIAS, lambda own: own.double() * 1e300), UNSOUND),
+    "an adapter's base": (renamed(f"{QUERY}.weight", f"{QUERY}.base_layer.weight"), "base_layer.weight: merge its"),
+    "a pruning": (
+        renamed(f"{QUERY}.weight", f"{QUERY}.weight_orig"),
+        r"lack bert.*query\.weight, and hold bert.*query\.weight_orig, which it does not read",
+    ),
+    "cross attention": (says(add_cross_attention=True), r"configured as a decoder \(add_cross_attention\)", "family"),
+    "another activation": (says(hidden_act="superglu"), "making it failed: 'superglu' is not known"),
+    "a folder inside": (inside, r"no config\.json: give the folder of a model inside, such as .*0_Transformer"),
     "ZeRO-3": (
         with_tensor("bert.embeddings.word_embeddings.weight", 0),
         "word_embeddings.weight has no numbers in the file; .*zero_to_fp32",
@@ -366,6 +446,19 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
 }
 REFUSED = {
     **{name: Situation(change, said, looked_at="".join(what)) for name, (change, said, *what) in _REFUSED.items()},
+    **{
+        name: Situation(change, "holds more than tensors by their names: load it", options={"allow_pickle": True})
+        for name, change in (("a dictionary of tensors", in_a_dictionary), ("a whole model", whole))
+    },
+    "two bases": Situation(
+        says(rope_theta=5e5), r"rope_theta 500000\.0, and rope_parameters says .*: remove the one", llama
+    ),
+    "two scalings": Situation(
+        says(rope_scaling={"rope_type": "linear", "factor": 4.0}), r"factor 4\.0, and rope_parameters says", llama
+    ),
+    "windows that nothing reads": Situation(
+        says(layer_types=["sliding_attention", "full_attention"]), "says layer_types .* does not read it", llama
+    ),
     "a newer transformers": Situation(
         says(transformers_version="6.0.0", rotations={"theta": 5e5}),
         "says rotations .*, which transformers 6.0.0 wrote, .*does not read it: a newer transf",
@@ -378,9 +471,6 @@ REFUSED = {
 
 
 # ---------------------------------------------------------------- adapters
-QUERY = "bert.encoder.layer.0.attention.self.query"
-
-
 def save_adapter(folder, shapes, **config):
     """As peft's `save_pretrained` writes it; the tensors by their names in the model."""
     folder.mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ def asked(saved, classifier, tmp_path, request):
             case = CASES[kind][name]
             _, reference = saved(case.family, **case.sizes)
             case.change(reference)
-            said, what = case.said, case.looked_at
+            said, what, options = case.said, case.looked_at, case.options
             if kind == "adapter":
                 reference, options = reference / "lora", {"base": str(reference)}
         return reference, options, said, what, lambda: build(str(reference), tmp_path / "out", **options)

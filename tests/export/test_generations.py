@@ -172,7 +172,7 @@ CLASSES = {  # whose settings go before tokenizer.json, in both generations; the
 
 @pytest.mark.parametrize("named", CLASSES)
 def test_a_class_that_is_named_normalises_as_it_does_where_no_setting_tells(named, tmp_path):
-    """A cased tokenizer.json of BERT, without `do_lower_case`: transformers reads it in lower case, 4.57 as 5.24 does."""
+    """BERT's cased tokenizer.json without `do_lower_case`: transformers reads it in lower case, 4.57 as 5.24 does."""
     (setting, wanted), words = CLASSES[named], ["[PAD]", "[UNK]", "[MASK]", "Anna", "anna"]
     backend = of_word_pieces(*words) if setting == "lowercase" else of_bytes(*words)
     part = "normalizer" if setting == "lowercase" else "pre_tokenizer"
