@@ -169,17 +169,7 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
     A hub id with a revision (`lab/model@step1000`) is a model of its own, with a name of its own.
     """
     if base is not None:
-        if revision is not None:
-            said = f"is a local folder: give the revision of its base as --base {base}@{revision}"
-            raise InputError(f"{reference} {said}")
-        folder, found = Path(reference), locate(base, None, say)
-        read = adapter.read_adapter(folder)
-        if read is None or read.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
-            raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
-        read.refuse_variants(folder)
-        _say_of_base(read, base, found, say)
-        name, origin = name_of_checkpoint(folder), str(folder.resolve())
-        return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
+        return _of_adapter(reference, revision, base, say)
     is_mini = reference == "mini"
     folder = BUNDLED if is_mini else Path(reference)
     if file := gguf_in(folder):
@@ -204,6 +194,25 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         return Source(name, name, config.parent.name, is_local=False, origin=name)
     short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
     return Source(f"{name}@{short}", name, config.parent.name, is_local=False, origin=f"{name}@{revision}")
+
+
+def _of_adapter(reference: str, revision: str | None, base: str, say: Say) -> Source:
+    """The base of an adapter, which is merged with it."""
+    if revision is not None:
+        said = f"is a local folder: give the revision of its base as --base {base}@{revision}"
+        raise InputError(f"{reference} {said}")
+    folder, found = Path(reference), locate(base, None, say)
+    read = adapter.read_adapter(folder)
+    if read is not None and read.peft_type != "LORA":
+        raise InputError(_no_checkpoint(folder))
+    if is_file(folder / adapter.PICKLED):
+        raise InputError(f"{folder / adapter.PICKLED} is a pickle: load it with peft, and save the adapter again")
+    if read is None or not is_file(folder / adapter.WEIGHTS):
+        raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
+    read.refuse_variants(folder)
+    _say_of_base(read, base, found, say)
+    name, origin = name_of_checkpoint(folder), str(folder.resolve())
+    return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
 
 
 def _of_gguf(path: Path, revision: str | None, say: Say) -> Source:
@@ -244,8 +253,10 @@ def _names(folder: Path) -> list[str]:
 def _no_checkpoint(folder: Path) -> str:
     """What a folder without config.json holds instead, and what to give."""
     if (found := adapter.read_adapter(folder)) is not None:
+        if found.peft_type.endswith(("PROMPT", "TUNING")):
+            return f"{folder} is a {found.peft_type} adapter: it puts vectors before each text, which no export does"
         if found.peft_type != "LORA":
-            return f"{folder} is a {found.peft_type} adapter, not a model: {adapter.BY_HAND}"
+            return f"{folder} is an adapter of another kind ({found.peft_type}), not a model: {adapter.BY_HAND}"
         base = found.base_model_name_or_path or "MODEL"
         return f"{folder} is a LoRA adapter of {base}, not a model: give --base {shlex.quote(base)} to merge the two"
     inside = [path.parent for up in (".", "checkpoints") for path in folder.glob(f"{up}/checkpoint-*/config.json")]

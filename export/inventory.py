@@ -319,6 +319,8 @@ def take(
     if left:
         raise InputError(f"{name}: {_unread(left, kind, config)}")
     _refuse_unsound(name, kind, config, files, unread)
+    if source.adapter and not is_untied:
+        adapter.merge(_without_weights(name, kind, config), source.adapter)
     return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)), method)
 
 

@@ -518,13 +518,32 @@ VARIANTS = [
 ]
 
 
-def with_an_adapter(content):
-    return lambda folder: save_adapter(folder / "lora", linear(QUERY, 32, 32), **PLAIN | content)
+def with_an_adapter(content, shapes=None, number=1.0):
+    def change(folder):
+        save_adapter(folder / "lora", linear(QUERY, 32, 32) if shapes is None else shapes, **PLAIN | content)
+        path = folder / "lora" / "adapter_model.safetensors"
+        save_file({key: own * number for key, own in load_file(path).items()}, path)
+
+    return change
+
+
+def with_a_pickled_adapter(folder):
+    with_an_adapter({})(folder)
+    (folder / "lora" / "adapter_model.safetensors").rename(folder / "lora" / "adapter_model.bin")
 
 
 ASKS = r"adapter_config\.json asks for .*: this is not a plain LoRA; merge it with peft"
 ADAPTERS = {
     "plain": Situation(with_an_adapter({})),
+    "a shared weight": Situation(with_an_adapter({}, {BIAS: (13,)}), f"changes {BIAS}, which the base shares with"),
+    "another layer": Situation(
+        with_an_adapter({"target_modules": ["key"]}), "query, which its target_modules do not name, so peft does not"
+    ),
+    "half": Situation(with_an_adapter({}, {f"{QUERY}.lora_A.weight": (2, 32)}), "query is not a plain one of the base"),
+    "NaN": Situation(with_an_adapter({}, number=float("nan")), r"lora_.\.weight holds numbers that are not finite"),
+    "LoHa": Situation(with_an_adapter({"peft_type": "LOHA"}), r"is an adapter of another kind \(LOHA\), .* merge it"),
+    "a prefix": Situation(with_an_adapter({"peft_type": "PREFIX_TUNING"}), "it puts vectors before each text, which"),
+    "a pickle": Situation(with_a_pickled_adapter, r"adapter_model\.bin is a pickle: load it with peft, and save"),
     **{" ".join(map(str, *own.items())): Situation(with_an_adapter(own), ASKS) for own in VARIANTS},
 }
 
