@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from ..basics.choices import Precision, Task
+from ..basics.choices import Graphs, Task
 from ..basics.option import Argument, Option
 from . import options
 from .console import document, say, show
@@ -33,7 +33,7 @@ def export(
     task: Annotated[Task | None, Option(_TASK)] = None,
     bos: Annotated[bool, Option(_BOS)] = False,
     base: Annotated[str | None, Option(_BASE, "MODEL[@REVISION]")] = None,
-    precision: Annotated[Precision, Option(_PRECISION)] = Precision.AUTO,
+    precision: Annotated[Graphs, Option(_PRECISION)] = Graphs.AUTO,
     force: Annotated[bool, Option("Build the export again even if nothing changed.")] = False,
     check: Annotated[bool, Option(_CHECK)] = False,
     as_json: options.Json = False,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _Run = Annotated[Path, Argument("The folder of a finished run.", "RUN")]
 _Runs = Annotated[list[Path], Argument("The folders of finished runs.", "RUN...")]
-_BY = "Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
+_BY = "Rates by group instead: gender, profession, verb, name, relation, dataset, condition or group "
 _SENTENCES = "Of two runs: sentences with both answers, by which model is right (default: differences)."
 _ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not)."
 
@@ -66,7 +66,7 @@ _SEMICOLON_IN_REPORT = "Save tables as CSV with ; and decimal commas, for spread
 @command
 def report(
     runs: _RunsOfOneKind,
-    output: Annotated[Path, Option("The file to write.", flags=("--output", "-o"))] = Path("report.html"),
+    output: Annotated[Path, Option("The file to write.", "FILE", flags=("--output", "-o"))] = Path("report.html"),
     open_: Annotated[bool, Option("Open the report in the browser.", flags=("--open",))] = False,
     semicolon: Annotated[bool, Option(_SEMICOLON_IN_REPORT)] = False,
     as_json: options.Json = False,

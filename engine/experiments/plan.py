@@ -21,10 +21,12 @@ class Plan(Shown):
     notes: Sequence[str]  # what a run would say before it begins
 
     def tables(self) -> list[Table]:
+        known = {name: float(value) for name, value in self.work.items()}
+        if known.get("minutes", 1) < 1:  # a person reads no time in 0.00
+            known["seconds"] = max(0.1, 60 * known.pop("minutes"))
         work = pl.DataFrame(
-            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
-            schema={"what": pl.String, "number": pl.Float64},
-        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(2))
+            {"what": list(known), "number": list(known.values())}, schema={"what": pl.String, "number": pl.Float64}
+        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(1))
         columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
         return [Table(f"Plan: {self.model}", work, columns)]
 

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..basics.choices import LANGUAGE_MODELS, Precision
-from ..basics.errors import InputError, needs_extra
+from ..basics.choices import LANGUAGE_MODELS, Graphs
+from ..basics.errors import InputError, choice, needs_extra
 from ..basics.forks import refuse_forked
 from ..basics.named import plugged
 from ..basics.option import Opening, OpeningOptions
@@ -172,7 +172,7 @@ def export(
     base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
-    precision: str = Precision.AUTO,
+    precision: str = Graphs.AUTO,
     force: bool = False,
     progress: bool = True,
 ) -> Path:
@@ -184,6 +184,7 @@ def export(
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
+    graphs = choice(Graphs, "--precision", precision)
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
@@ -194,7 +195,7 @@ def export(
         "base": base,
         "revision": revision,
         "allow_pickle": allow_pickle,
-        "precision": precision,
+        "precision": graphs,
     }
     folder: Path = build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
     return folder

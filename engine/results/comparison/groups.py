@@ -96,8 +96,8 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
 
     Args:
         runs: Finished runs, or their folders.
-        by: gender, profession, verb or name; of LAMA, relation; of every run also dataset, condition and split (or
-            pattern, which is the split of the Self-Contained Negation Test).
+        by: gender, profession, verb or name; of LAMA, relation; of every run also dataset, condition and group (or
+            pattern, which is the group of the Self-Contained Negation Test), the column `split`.
 
     Returns:
         The rates with intervals; the groups that raise a drop or a value most stand first.
@@ -110,7 +110,7 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     names = labels(found)
     outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, found, strict=True)}
     known = [name for name in outcomes[names[0]].columns if name not in _NOT_GROUPS]
-    column = "split" if by == "pattern" and by not in known else by
+    column = "split" if by in {"pattern", "group"} and by not in known else by
     if column not in known:
         near = did_you_mean(by, known)
         raise InputError(

@@ -10,8 +10,10 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
+from negengine.engine.library.model import export
 
 COMMANDS = dict(all_commands(app))
 
@@ -35,6 +37,13 @@ def test_every_option_says_what_it_is_for_and_its_default():
             is_filter = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs == -1
             if parameter.default is None and not parameter.required and not is_filter:
                 assert "default" in parameter.help, f"{name} {parameter.opts[0]}"
+
+
+def test_an_export_offers_the_precisions_that_it_has(command):
+    assert "[auto|fp32]" in command("export", "--help").out
+    assert "--precision" in command("export", "--precision", "mixed").said
+    with pytest.raises(InputError, match="--precision mixed: "):
+        export(precision="mixed")
 
 
 def test_the_first_argument_decides_whether_a_subcommand_runs(command):

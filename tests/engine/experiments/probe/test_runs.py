@@ -207,6 +207,8 @@ def test_a_plan_counts_and_finds_all_bad_rows_at_once_and_writes_nothing(model, 
     plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
     counted = ("requests", "different texts", "parts of this run")
     assert [plan.work[name] for name in counted] == [12, 5, 1]
+    assert plan.tables()[0].frame.filter(what="seconds")["number"][0] >= 0.1  # no 0.00 minutes
+    assert {"column", "group", "rows", "items"} == {own.heading for own in plan.tables()[1].columns}
     assert not (tmp_path / "run").exists()
     plan = OwnSentences(BAD).plan(model, {})
     with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(4 rows are wrong; correct them, or skip"):
