@@ -12,7 +12,7 @@ from .cells import cells, is_text, section_ends, with_unit
 from .table import Table
 from .to_csv import MARK, csv_rows, flat
 
-_LONG = 40  # characters; a cell with more gets a class, so that a page can give it room
+_ROOM, _LONG = 24, 40  # characters: of a cell that a page gives room to, and that makes a list of a table on a phone
 _DIGITS = 6  # of a figure in a CSV file; the files of a run have all
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
@@ -102,7 +102,7 @@ def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[s
             if word and links and text in links:
                 content = f'<a href="{escape(links[text])}">{content}</a>'
             scope = 'scope="row"' if words[:1] == [True] and not i else ""
-            shown.append(_cell(content, scope, word, styled=styled, heading=headings[i], is_long=len(text) > _LONG))
+            shown.append(_cell(content, scope, word, styled=styled, heading=headings[i], is_long=len(text) > _ROOM))
         lines += [f"<tr>{''.join(shown)}</tr>", *(["</tbody>", "<tbody>"] if ends else [])]
     return "\n".join([*lines, "</tbody>", "</table>"])
 

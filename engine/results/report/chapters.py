@@ -117,7 +117,8 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
 def _table(title: str, stages: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [(stage, key, text) for stage, values in stages.items() for key, text in _flat(values) if text]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(("stage", "key", "value"), pl.String), orient="row")
-    return Table(title, frame, [Column("", "stage"), Column("what", "key"), Column("value", "value")], section="stage")
+    named = [Column("", "stage")] if len(stages) > 1 else []
+    return Table(title, frame, [*named, Column("what", "key"), Column("value", "value")], section="stage")
 
 
 def title(runs: Sequence[Run]) -> str:
