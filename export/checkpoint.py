@@ -498,6 +498,8 @@ def load_tokenizer(source: Source, config: PretrainedConfig, head: Head) -> PreT
         raise InputError(f"{source.name}: {said}")
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
+    if getattr(tokenizer.backend_tokenizer.model, "dropout", None):  # for training: it leaves merges out at random
+        tokenizer.backend_tokenizer.model.dropout = None
     if head.fills_masks and tokenizer.mask_token is None:
         vocabulary = tokenizer.get_vocab()
         if there := [token for token in ("[MASK]", "<mask>", "<MASK>") if token in vocabulary]:

@@ -79,10 +79,13 @@ class Outsider:
                 before,
                 "",
             )
-        # A mask that leaves the space before it: in training it stood for the word's own token, which had that space.
-        masked = (own + self.tokenizer.mask_token + after for own in (before, before.rstrip()))
-        ids = min(([token for token, *_ in self._read(own, bos)] for own in masked), key=len)
-        place = ids.index(self.tokenizer.mask_token_id)
+        mask, number = self.tokenizer.mask_token, self.tokenizer.mask_token_id
+        ids, close = ([token for token, *_ in self._read(own + mask + after, bos)] for own in (before, before.rstrip()))
+        # A mask that leaves the space before it: in training it stood for a word's own token, if that has the space.
+        space = self.tokenizer.convert_ids_to_tokens(ids[ids.index(number) - 1])
+        held = any(token != space and token.startswith(space) for token in self.tokenizer.get_vocab())
+        ids = close if len(close) < len(ids) and held else ids
+        place = ids.index(number)
         return ids[:place], ids[place : place + 1], ids[place + 1 :], before, after
 
     def _read(self, text: str, bos: bool) -> list[tuple[int, tuple[int, int], int, int | None]]:

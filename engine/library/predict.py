@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from ..basics.errors import check_number
+from ..basics.errors import InputError, check_number
 from ..basics.option import OpeningOptions
 from ..basics.printable import counted
 from ..inference.free_text import MASK, encode_texts, predict_texts
@@ -19,14 +19,14 @@ _SCHEMA = {"text": pl.String, "rank": pl.Int64, "token": pl.String, "logit": pl.
 
 
 def predict(
-    model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool = False, **opening: Unpack[OpeningOptions]
+    model: ModelLike, texts: Sequence[str] | str, *, top: int = 5, bos: bool = False, **opening: Unpack[OpeningOptions]
 ) -> pl.DataFrame:
     """The most probable tokens at the mask of each text, by the reference model.
 
     Args:
         model: From `load`, or the folder or name of an exported model.
-        texts: Each with one mask, written [MASK] or as the model's own mask token. A causal model continues a text that
-            has none.
+        texts: One, or a list; each with one mask, written [MASK] or as the model's own mask token. A causal model
+            continues a text that has none.
         top: How many tokens of each text.
         bos: Whether every text begins with the model's BOS token; for causal models.
         **opening: See `OpeningOptions`; not beside a model from `load`. The reference model decides at any precision.
@@ -38,6 +38,9 @@ def predict(
         InputError: A text does not have exactly one mask, or is too long; or `top` is not a number of tokens.
     """
     check_number("--top", top, 1, 10**6)
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if odd := [text for text in texts if not isinstance(text, str)]:
+        raise InputError(f"{odd[0]!r} is not a text; give a list of texts")
     opened = open_model(model, **opening)
     tokenizer = opened.exported.tokenizer_with(bos=bos)
     if opened.exported.is_causal:

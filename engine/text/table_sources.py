@@ -246,7 +246,7 @@ class Source:
         try:
             rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
             schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
-            nested = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if dtype.is_nested()]
+            nested = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if _is_left(dtype)]
             for start in range(0, n, size):
                 frame = rows.with_columns(nested).slice(start, size).collect()
                 yield from _slices(self.plain(frame), size, start)
@@ -256,12 +256,12 @@ class Source:
     # What is in memory
 
     def plain(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """What another program made; a column of lists is not read, as nothing here needs it and it can be large."""
+        """What another program made; lists of numbers are not read: nothing here needs them, and they can be large."""
         self.header = _checked(frame.columns, self.name)
         for column in frame.iter_columns():
-            if column.dtype.is_nested() and column.name not in self.unreadable:
-                self.unreadable[column.name] = "it holds lists or objects"
-                self.notes.append(f"the column {column.name!r} is not read: it holds lists or objects")
+            if _is_left(column.dtype) and column.name not in self.unreadable:
+                self.unreadable[column.name] = "it holds lists or objects without texts"
+                self.notes.append(f"the column {column.name!r} is not read: {self.unreadable[column.name]}")
             if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
                 raise InputError(
                     f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
@@ -399,13 +399,18 @@ def _values(column: Any) -> Iterable[Any]:
 _FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Null)
 
 
+def _is_left(dtype: pl.DataType) -> bool:
+    """Whether a type is lists or objects without texts, such as vectors."""
+    return dtype.is_nested() and "String" not in str(dtype)
+
+
 def _plain(column: pl.Series) -> pl.Series:
-    """The column in a plain type. Categories and durations become texts. Lists and maps become nulls."""
+    """The column in a plain type. Categories and durations become texts. Lists without texts become nulls."""
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):
         return column.dt.to_string()  # ISO 8601; not all of what reads parts and results has such a type
-    if isinstance(column.dtype, pl.Object | pl.Binary):
+    if isinstance(column.dtype, pl.Object | pl.Binary) or (column.dtype.is_nested() and not _is_left(column.dtype)):
         return column_of(column.name, column.to_list())
     if column.dtype.is_float():
         return column.fill_nan(None)

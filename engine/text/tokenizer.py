@@ -5,6 +5,7 @@ and so is the space before it, which is part of the next token ("Ġsmoke"); word
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -234,9 +235,9 @@ def _let_swallow(tokenizer: Tokenizer, mask_id: int) -> None:
     mask = tokenizer.get_added_tokens_decoder().get(mask_id)
     if mask is None or mask.lstrip:
         return
-    apart, close = (tokenizer.encode(text).tokens for text in (f"a {mask.content}", f"a{mask.content}"))
-    own = set(apart) - set(close)
-    if any(entry not in own and entry.startswith(tuple(own)) for entry in (tokenizer.get_vocab() if own else ())):
+    apart, close = (Counter(tokenizer.encode(text).tokens) for text in (f"a {mask.content}", f"a{mask.content}"))
+    own = tuple(apart - close)
+    if own and any(entry not in own and entry.startswith(own) for entry in tokenizer.get_vocab()):
         flags = {name: getattr(mask, name) for name in ("rstrip", "single_word", "normalized", "special")}
         tokenizer.add_special_tokens([AddedToken(mask.content, lstrip=True, **flags)])
 

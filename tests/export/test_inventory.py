@@ -24,6 +24,7 @@ from negengine.export.inventory import load_counted
 from negengine.export.known_keys import refuse_unread
 from negengine.export.quiet import quiet
 from negengine.export.tasks import FILL_MASK, task_of
+from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from .situations import READ, bert, roberta, tokenizer_of_transformers_5
@@ -111,6 +112,19 @@ def test_a_tokenizer_of_transformers_5_is_read(family, saved):
     text = f"a man who likes to {before.mask_token} sleep"
     assert found(text)["input_ids"] == before(text)["input_ids"]
     assert (found.mask_token_id, found.pad_token_id) == (before.mask_token_id, before.pad_token_id)
+
+
+def test_merges_are_not_left_out_at_random(saved, small_tokenizers):
+    """A BPE with dropout, which is meant for its training, gives other tokens each time."""
+    _, folder = saved(roberta)
+    whole = small_tokenizers["byte-level BPE"].backend
+    own = Tokenizer.from_str(whole.to_str())
+    own.model.dropout = 0.9
+    own.save(str(folder / "tokenizer.json"))
+    source, text = locate(str(folder)), "She is happy to dance."
+    found = load_tokenizer(source, load_config(source), FILL_MASK.head).backend_tokenizer
+    assert len({tuple(own.encode(text).ids) for _ in range(9)}) > 1
+    assert {tuple(found.encode(text).ids) for _ in range(9)} == {tuple(whole.encode(text).ids)}
 
 
 def test_warnings_that_say_something_of_numbers_are_said_once_in_one_line(capsys):

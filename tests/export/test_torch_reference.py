@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.export.outsider import Outsider
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 
@@ -23,3 +23,10 @@ def test_a_mask_has_the_logits_of_the_word_with_its_space(small_tokenizers, lstr
         wanted = model(input_ids=torch.tensor([ids])).logits[0, place].numpy()
     for asked in ("she likes to <mask>.", "she likes to  <mask>.", "she likes to<mask>."):
         np.testing.assert_allclose(reference.masked(asked), wanted, rtol=0, atol=1e-5)
+
+
+def test_a_mask_leaves_the_space_where_no_token_of_a_word_has_it():
+    signs = Tokenizer(models.BPE({sign: i for i, sign in enumerate("ais k.")}, []))
+    words = PreTrainedTokenizerFast(tokenizer_object=signs, mask_token="<mask>")
+    reference = Outsider(None, words)
+    assert reference.words("a <mask> k.", ["is"]) == [tuple(words("is")["input_ids"])]

@@ -106,7 +106,9 @@ class Columns(RequestColumns):
 
     def faults(self) -> Mapping[str, pl.Expr]:
         asked = pl.col("role").is_null()
-        own = pl.when(asked).then(pl.format("{}\n{}", pl.col("context").fill_null(""), "text"))
+        own = pl.when(asked).then(
+            pl.format("{}\n{}", pl.col("context").fill_null(""), pl.col("text").str.strip_chars())
+        )
         found = of_choice(pl.col("right").filter(asked), own.drop_nulls())
         return {**found, "only one candidate": asked.sum() == 1}
 

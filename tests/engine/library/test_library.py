@@ -187,4 +187,7 @@ def test_the_tokens_of_each_text_are_rows_also_of_a_model_that_a_thread_opens(mi
         frame, ["Cafe\u0301 [MASK]", "Caf\u00e9 [MASK]", "\u0928\u0939\u0940\u0902 [MASK]"]
     ).remarks() == ["letters that are not composed (NFC) are read as they stand in 1 text"]
     assert not Predictions(frame, texts).remarks()
+    assert ng.predict(opening, texts[0], top=3).equals(ahead[:3])
+    with pytest.raises(ng.InputError, match=r"None is not a text; give a list of texts"):
+        ng.predict(opening, [None])
     assert ahead["logit"].to_list() == pytest.approx(frame["logit"].to_list(), abs=1e-3)

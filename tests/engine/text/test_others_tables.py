@@ -356,17 +356,21 @@ def test_columns_of_types_that_nobody_uses_do_no_harm(name):
 
 
 def test_a_column_of_lists_is_neither_a_label_nor_a_text(write, tmp_path):
-    """In Parquet and in frames the schema says it, and the column is not read: it can be larger than all others."""
-    frame = pl.DataFrame({"sentence": ["a [MASK]"], "group": [["a", "b"]], "struct": [{"x": 1}]})
+    """In Parquet and in frames the schema says it, and numbers are not read: they can be larger than all others."""
+    frame = pl.DataFrame({"sentence": ["a [MASK]"], "group": [[1, 2]], "struct": [{"x": 1}]})
     frame.write_parquet(tmp_path / "own.parquet")
     for source in (frame, tmp_path / "own.parquet"):
         for name in ("group", "struct"):
             for asked in ({"texts": ["sentence"], "labels": [name]}, {"texts": [name]}):
-                with pytest.raises(InputError, match=f"the column '{name}' cannot be read .it holds lists or objects"):
+                with pytest.raises(
+                    InputError, match=f"the column '{name}' cannot be read .it holds lists or objects without texts"
+                ):
                     open_table(source).scan(**asked)
         stimuli = open_table(source).scan(["sentence"])
         assert (stimuli.n, len(stimuli.notes)) == (1, 2)
-    lines = write(json.dumps(frame.to_dicts()[0]), "own.jsonl")
-    with pytest.raises(InputError, match="the column 'group' holds lists; a text or a number a row is needed"):
-        open_table(lines).scan(["sentence"], labels=["group"])
-    assert rows_of(lines, ("sentence",), ())[1]["group"].to_list() == ['["a", "b"]']
+    frame = frame.with_columns(group=pl.Series([["a", "b"]]))
+    frame.write_parquet(tmp_path / "own.parquet")
+    for source in (frame, tmp_path / "own.parquet", write(json.dumps(frame.to_dicts()[0]), "own.jsonl")):
+        with pytest.raises(InputError, match="the column 'group' holds lists; a text or a number a row is needed"):
+            open_table(source).scan(["sentence"], labels=["group"])
+        assert rows_of(source, ("sentence",), ())[1]["group"].to_list() == ['["a", "b"]']

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.text.spelling import is_word, joiner, repeats, with_mask
 from negengine.engine.text.tokenizer import MaskTokenizer
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 SPACES = st.text(" \t\n\N{NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}\N{THIN SPACE}", max_size=4)
 
@@ -88,6 +88,20 @@ def test_a_mask_takes_the_space_that_words_take(small_tokenizers):
     contexts, words = [("she likes to ", "."), ("", " likes")], ["smoke", "Anna"]
     assert mask.word_sequences(contexts, words) == trained.word_sequences(contexts, words)
     assert not small_tokenizers["WordPiece cased"].backend.get_added_tokens_decoder()[4].lstrip
+
+
+def test_a_mask_takes_the_space_also_where_the_letter_beside_it_has_one_of_its_own():
+    pieces = [("<unk>", 0.0), *((piece, -2.0) for piece in "▁ a k ▁d ▁smo is".split())]  # noqa: SIM905
+    own = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=False))
+    own.pre_tokenizer = pre_tokenizers.Metaspace()
+    own.add_special_tokens(["<mask>"])
+    one, other = MaskTokenizer(own, "<mask>").encode(["a <mask> is", "a<mask> is"])
+    assert one.tolist() == other.tolist()
+    signs = Tokenizer(
+        models.BPE({sign: i for i, sign in enumerate("ais k")}, [])
+    )  # no token holds a space and a letter
+    signs.add_special_tokens(["<mask>"])
+    assert len(MaskTokenizer(signs, "<mask>").encode(["a <mask>"])[0]) == 3
 
 
 def test_a_normaliser_may_drop_or_compose_the_end_of_a_word(small_tokenizers):

@@ -114,12 +114,16 @@ def test_columns_keep_their_types_and_lists_are_written_as_text(write, tmp_path)
     wanted = [("a", 1, 1.0, True, "[1]", "1", None), ("b", None, 0.5, None, None, "one", "w")]
     assert found.equals(pl.DataFrame(wanted, ["sentence", "n", "x", "y", "z", "mixed", "new"], orient="row"))
     path, item, time = tmp_path / "own.parquet", pl.col("item").cast(pl.Categorical), timedelta(seconds=3)
-    frame = FRAME[:2].with_columns(item, n=pl.Series([1, None]), z=pl.Series([["a"], ["é"]]), time=time)
+    frame = FRAME[:2].with_columns(
+        item, n=pl.Series([1, None]), z=pl.Series([["a"], ["é"]]), v=pl.Series([[1], [2]]), time=time
+    )
     frame.write_parquet(path)
-    plain = FRAME[:2].with_columns(n=pl.Series([1, None]), z=pl.lit(None, pl.String), time=pl.lit("PT3S"))
+    plain = FRAME[:2].with_columns(
+        n=pl.Series([1, None]), z=pl.Series(['["a"]', '["é"]']), v=pl.lit(None, pl.String), time=pl.lit("PT3S")
+    )
     stimuli = scanned(path)
     assert all_rows(stimuli).equals(plain)
-    assert stimuli.notes == (f"{path}: the column 'z' is not read: it holds lists or objects",)
+    assert stimuli.notes == (f"{path}: the column 'v' is not read: it holds lists or objects without texts",)
     frame.with_columns(target=pl.lit(3)).write_parquet(path)
     assert refusal(path) == f"{path}, row 1: target is 3; a text is needed"
     frame.with_columns(note=pl.lit("a" * 1_000_001)).write_parquet(path)

@@ -160,6 +160,8 @@ def test_forms_of_tables_and_names_of_the_right_one_give_the_same(mini, tmp_path
         "from 1": ([{**QUESTION, "answer": 3}], {}),
         "letter": ([{**QUESTION, "answer": "C"}], {}),
         "label": ([{**QUESTION, "choices": labelled, "answer": "9"}], {}),
+        "frame": (pl.DataFrame([QUESTION]), {}),  # as data sets of the hub are read: a column of lists
+        "labelled frame": (pl.DataFrame([{**QUESTION, "choices": labelled, "answer": "9"}]), {}),
         "lines": ([{"question": context + lettered, "answer": "C"}], {"candidates": "question", "context": ""}),
         "columns": ({"context": [context], **columns, "answer": ["sing."]}, {"candidates": list(columns)}),
         "rows": (
@@ -200,7 +202,7 @@ def test_a_tie_is_never_right_and_is_counted(mini, tmp_path):
 WRONG = {
     "no candidate is right": {"answer": "walk."},
     "only one candidate": {"choices": ["sing."]},
-    "two candidates are alike": {"choices": ["sing.", "smoke.", "smoke."]},
+    "two candidates are alike": {"choices": ["sing.", "smoke.", " smoke. "]},
     "several candidates are right": {"choices": ["sing.", " sing. ", "smoke."]},
     "the context has several blanks; one is needed": {"context": "_ likes to _"},
     "choices holds no candidates; a list is needed, or lines such as A: …": {"choices": "sing."},
