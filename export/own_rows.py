@@ -6,7 +6,6 @@ It shares nothing with the program's reading. In items.parquet, a text is as the
 import csv
 import gzip
 import json
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import regex
 
 from ..engine.basics.errors import InputError
 
-_NOTHING = re.compile(r"|NA|NaN|<NA>|NaT|\\N|#(N/A|REF!|NAME\?|VALUE!|DIV/0!|NUM!|SPILL!|CALC!)")
-_UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad\u200e\u200f"))
+_UNSEEN = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--[\u200c\u200d]]")
+_NOTHING = regex.compile(r"|NA|NaN|<NA>|NaT|\\N|#(N/A|REF!|NAME\?|VALUE!|DIV/0!|NUM!|SPILL!|CALC!)")
 _ONE = {"syntax/semantics": "syntax_semantics", "s-selection": "argument_structure"}  # of BLiMP
-_HAN = re.compile("[\u4e00-\u9fff]+")
+_HAN = regex.compile(r"\p{Han}+")
 Row = Mapping[str, Any]
 
 
@@ -61,7 +61,7 @@ def difference(item: Row, row: Row, texts: Sequence[str], labels: Sequence[str],
         cell, there = row.get(name), item[name]
         wanted = _text(cell)
         if name in labels and wanted is not None:
-            wanted = " ".join(unicodedata.normalize("NFC", wanted).translate(_UNSEEN).split())
+            wanted = " ".join(_seen(wanted).split())
             wanted = _ONE[wanted] if wanted in _ONE and there == _ONE[wanted] else wanted
         if isinstance(cell, str | int | float | None) and wanted != (None if there is None else str(there)):
             return f"{name} is {there!r}, but the file has {cell!r}"
@@ -70,7 +70,9 @@ def difference(item: Row, row: Row, texts: Sequence[str], labels: Sequence[str],
     word, sentence = str(row[item["target_column"]]).strip(), str(row[texts[0]])
     if item["expected"] != word:
         return f"the target is {item['expected']!r}, but the file has {word!r}"
-    return _repetition(item["repeats_word"], *map(_folded, (word, sentence.replace("[MASK]", " "))))
+    return _repetition(
+        item["repeats_word"], *(_seen(own.casefold()) for own in (word, sentence.replace("[MASK]", " ")))
+    )
 
 
 def _repetition(told: bool, word: str, sentence: str) -> str:
@@ -80,8 +82,8 @@ def _repetition(told: bool, word: str, sentence: str) -> str:
     return f"repeats_word is {told} for {word!r} in {sentence!r}" if is_wrong else ""
 
 
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold().translate(_UNSEEN)
+def _seen(text: str) -> str:
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", text))
 
 
 def _text(cell: Any) -> str | None:

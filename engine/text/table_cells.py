@@ -27,7 +27,8 @@ _MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
 _TYPES = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64, NoneType: pl.Null}
 _EXACT = 2**53  # whole numbers up to here are the same as fractions
 _CONTROL, _NO_TEXT, _SURROGATE = r"[\x00-\x08\x0e-\x1f\x7f]", "\x1a", re.compile("[\ud800-\udfff]")
-_SPACES, INVISIBLE = r"[\s\p{Zs}]+", "[\u200b\u2060\ufeff\u00ad\u200e\u200f]"
+_SPACES = r"[\s\p{Zs}]+"
+INVISIBLE = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d]]"  # joiners change how letters look
 
 
 def as_json(value: Any) -> str:

@@ -19,6 +19,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 import polars as pl
+import regex
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
@@ -57,6 +58,7 @@ _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".
 _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _AGAIN = "this row is the header again; remove it"
+_INVISIBLE = regex.compile(INVISIBLE, regex.V1)
 _SPACE = re.compile(r"\s*")
 # Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
 _INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
@@ -455,7 +457,7 @@ def _checked(names: Iterable[str], location: str) -> tuple[str, ...]:
 
 def _name(text: str) -> str:
     """The name of a column as it counts."""
-    return unicodedata.normalize("NFC", re.sub(INVISIBLE, "", text)).strip()
+    return unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).strip()
 
 
 def _holds_a_row(text: str, delimiter: str, fields: int) -> bool:
