@@ -7,8 +7,7 @@ import gc
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ..engine.inference.exported import (
     FORMAT,
     GRAPH,
     GRAPHS,
+    INT8,
     LOW_GRAPHS,
     MANIFEST,
     MERGED,
@@ -38,9 +38,11 @@ from ..engine.inference.exported import (
     read_origin,
     write_manifest,
 )
+from ..engine.inference.session import give_back_freed_memory, map_weights_apart
 from . import needs
 from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, locate
 from .checkpoint_files import licence_of, training_of
+from .drawn import drawn
 from .families import has_standard_attention
 from .folder import STAGED, publish, remove_left, workspace_beside
 from .graph import Graph
@@ -53,12 +55,14 @@ from .quiet import quiet
 from .samples import USUAL, batches
 from .tasks import TEXT_CLASSIFICATION, Task, begin_with_bos, task_named, task_of
 from .trace import Exporter, exporter_of, takes_segments
+from .worth import predicted_speed
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
     *("optimum-onnx-naf", "transformers", "torch", "onnxscript", "onnx", "onnx-ir"),
 )
 _WEIGHTS = "_data"
+_ASKED = (Precision.FP32, Precision.AUTO, Precision.MIXED)  # each makes all graphs of the one before, and perhaps more
 
 
 def build(
@@ -78,11 +82,13 @@ def build(
 
     Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
     another checkpoint is not replaced. An export of the same checkpoint under another name gives its files. With the
-    precision fp32, no int8 and fp16 graphs are made.
+    precision fp32, no int8 and fp16 graphs are made; by default an int8 graph is kept where mixed precision would not
+    be slower with it, and with the precision mixed in any case.
 
     Raises InputError for whatever stands against it.
     """
     named = task_named(task) if task else None
+    map_weights_apart()
     refuse_few_open_files()
     source = locate(reference, revision, say, base)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
@@ -99,7 +105,7 @@ def build(
     # The versions and digests that an up-to-date export must have.
     made_from = {"revision": source.identity} | versions(_PACKAGES)
     made_from |= {"gguf": source.gguf} if source.gguf else {}
-    made_from |= {GRAPHS: str(precision)} if precision == Precision.FP32 else {}
+    made_from |= {GRAPHS: str(precision)} if precision != Precision.AUTO else {}
     made_from |= ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
     remove_left(folder)
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
@@ -136,6 +142,15 @@ class _Traced:
     inventory: Inventory
 
 
+@dataclass
+class _Graphs:
+    files: list[Path]  # of the graphs that stay, and of their weights
+    exact: list[Path]  # the graphs in fp32
+    told: dict[str, Any]  # by the passes
+    low: dict[str, Any] = field(default_factory=dict)  # graph of low precision → how far it is from PyTorch
+    left_out: dict[str, str] = field(default_factory=dict)  # such a graph → why it does not stay
+
+
 def _write(
     source: Source, task: Task, workspace: Path, made_from: dict[str, str], *, allow_pickle: bool, say: Say
 ) -> None:
@@ -152,6 +167,7 @@ def _write(
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
     traced = _trace(checkpoint, task, exporter, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
+    give_back_freed_memory()
     graph, config = traced.graph, checkpoint.config
     context = Context(
         vocabulary=checkpoint.vocabulary,
@@ -168,30 +184,17 @@ def _write(
     told = run_passes(task.passes, graph, context)
     flops = count_flops(graph, length)
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
-    files = graph.save(staged / GRAPH)
-    exact = [files[0]]
+    found = _Graphs(graph.save(staged / GRAPH), [staged / GRAPH], told)
     samples = traced.reference.samples
-    usual = [sample for sample in samples if len(sample.ids) <= USUAL]
-    say(f"measuring how large values become on {len(usual)} inputs")
-    peaks = channel_peaks(graph, [batch.feeds for batch in batches(usual)])
-    context = replace(context, peaks=peaks)
-    for variant in task.variants:
-        if variant.if_said and not told[variant.if_said]:
-            continue
-        say(variant.what)
-        weights = staged / ((variant.file if variant.size else variant.source) + _WEIGHTS)
-        if not weights.exists() and not variant.size:
-            weights = staged / (GRAPH + _WEIGHTS)
-        further = Graph.open(staged / variant.source, weights, checkpoint.name)
-        told |= run_passes(variant.passes, further, context)
-        files += [path for path in further.save(staged / variant.file) if path not in files]
-        exact += [staged / variant.file] if variant.is_exact else []
-    files, parity = _compare(files, exact, traced.reference, say)
+    if any(variant.file in LOW_GRAPHS for variant in task.variants):
+        usual = [sample for sample in samples if len(sample.ids) <= USUAL]
+        say(f"measuring how large values become on {len(usual)} inputs")
+        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(usual)]))
+    is_wanted = made_from.get(GRAPHS) == Precision.MIXED
+    _add_variants(found, task, context, traced.reference, say, is_wanted=is_wanted)
+    parity = [_compared(path, traced.reference, say, is_exact=True) for path in found.exact]
     if task.head.is_decoder:
-        files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced.reference, say)
-        told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
-    worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
-    low = {name: asdict(own) for name, own in parity.items() if name in LOW_GRAPHS}
+        _drop_wrong_sharing(found, traced.reference, say)
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
@@ -200,10 +203,11 @@ def _write(
         "licence": licence_of(source),
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
-        "parity": asdict(worst),
+        "parity": asdict(max(parity, key=lambda own: own.largest_difference)),
         "compared_lengths": sorted({len(sample.ids) for sample in samples}),
-        "low_precision": low,
-        "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
+        "low_precision": found.low,
+        "left_out": found.left_out,
+        "files": {path.name: file_sha256(path) for path in (*found.files, staged / TOKENIZER)},
     }
     manifest["further_files"] = {name: own for name, own in digests(staged).items() if name not in manifest["files"]}
     write_manifest(staged, manifest)
@@ -227,7 +231,10 @@ def _trace(
         raise OSError(int(found[1]), os.strerror(int(found[1])), str(staged / TOKENIZER)) from error
     model.config.save_pretrained(staged)
     segments = task.head is TEXT_CLASSIFICATION.head and takes_segments(exporter, model, tokenizer.model_input_names)
-    samples = task.samples(checkpoint, segments)
+    samples = [*task.samples(checkpoint, segments)]
+    if task.head.is_language_model and any(variant.file in LOW_GRAPHS for variant in task.variants):
+        say("drawing texts from the model, to measure on them what low precision is worth")
+        samples += drawn(model, checkpoint)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_of(
         model, samples, name,
@@ -242,36 +249,63 @@ def _trace(
     return _Traced(graph, reference, parameters, inventory)
 
 
-def _compare(
-    files: Sequence[Path], exact: Sequence[Path], reference: Reference, say: Say
-) -> tuple[list[Path], dict[str, Parity]]:
-    """The files that stay, and graph → how far it is from PyTorch.
-
-    A graph of low precision stays if all its logits are numbers, and its decisions follow from them. Without it, runs
-    are in fp32.
-    """
-    kept, found = list(files), {}
-    for graph in (*exact, *(path for path in files if path.name in LOW_GRAPHS)):
-        say(f"comparing {graph.name} with PyTorch on {len(reference.samples)} inputs")
-        vocabulary = graph.with_name(VOCABULARY) if reference.tokens and graph in exact else None
-        try:
-            own = compare(graph, reference, is_exact=graph in exact, vocabulary=vocabulary)
-        except DisagreesError as error:  # and no other: a disk that fails once must not change an export
-            if graph in exact:
-                raise
-            say(f"{graph.name} is left out: {error}")
-            for path in [file for file in kept if file.name.startswith(graph.name.removesuffix("onnx"))]:
-                path.unlink()
-                kept.remove(path)
+def _add_variants(
+    found: _Graphs, task: Task, context: Context, reference: Reference, say: Say, *, is_wanted: bool
+) -> None:
+    staged = found.exact[0].parent
+    for variant in task.variants:
+        if (variant.if_said and not found.told[variant.if_said]) or variant.source in found.left_out:
             continue
-        say(f"max |Δlogit| {own.largest_difference:.1e}, top-1 agreement {own.top1_agreement:.1%}")
-        found[graph.name] = own
-    return kept, found
+        say(variant.what)
+        weights = staged / ((variant.file if variant.size else variant.source) + _WEIGHTS)
+        if not weights.exists() and not variant.size:
+            weights = staged / (GRAPH + _WEIGHTS)
+        further = Graph.open(staged / variant.source, weights, reference.name)
+        found.told |= run_passes(variant.passes, further, context)
+        made = [path for path in further.save(staged / variant.file) if path not in found.files]
+        if variant.file in LOW_GRAPHS:
+            measured = _measured(made[0], reference, say, is_wanted=is_wanted)
+            if isinstance(measured, str):
+                say(f"{variant.file} is left out: {measured}")
+                found.left_out[variant.file] = measured
+                for path in made:
+                    path.unlink()
+                continue
+            found.low[variant.file] = asdict(measured)
+        found.files += made
+        found.exact += made[:1] if variant.is_exact else []
 
 
-def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], reference: Reference, say: Say) -> list[Path]:
+def _compared(graph: Path, reference: Reference, say: Say, *, is_exact: bool) -> Parity:
+    say(f"comparing {graph.name} with PyTorch")
+    vocabulary = graph.with_name(VOCABULARY) if reference.tokens and is_exact else None
+    found = compare(graph, reference, is_exact=is_exact, vocabulary=vocabulary)
+    close = "" if found.close_calls is None else f", {found.close_calls:.1%} close calls"
+    agreement = f"top-1 agreement {found.top1_agreement:.1%}{close}, on {found.samples} inputs"
+    say(f"max |Δlogit| {found.largest_difference:.1e}, {agreement}")
+    return found
+
+
+def _measured(graph: Path, reference: Reference, say: Say, *, is_wanted: bool) -> Parity | str:
+    """A graph of low precision beside PyTorch; or why it is left out, and runs are in fp32.
+
+    It stays if all its logits are numbers, its decisions follow from them, and, unless an int8 graph is wanted, mixed
+    precision is not slower with it than fp32.
+    """
+    try:
+        found = _compared(graph, reference, say, is_exact=False)
+    except DisagreesError as error:  # and no other: a disk that fails once must not change an export
+        return str(error)
+    speed = predicted_speed(found.close_calls or 0)
+    if graph.name != INT8 or is_wanted or speed >= 1:
+        return found
+    return f"with it, mixed precision would be {speed:.2f} times as fast as fp32 (--precision mixed keeps it)"
+
+
+def _drop_wrong_sharing(found: _Graphs, reference: Reference, say: Say) -> None:
     """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more."""
-    sharing = [path for path in files if path.name in {*SHARING_PREFIXES.values(), *TREES.values()}]
+    sharing = [path for path in found.files if path.name in {*SHARING_PREFIXES.values(), *TREES.values()}]
+    exact = {SHARING_PREFIXES[path.name] for path in found.exact}
     try:
         for path in sharing:
             if path.name in TREES.values():
@@ -282,8 +316,8 @@ def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], referenc
         say(f"beginnings of sentences are not shared: {error}")
         for path in sharing:
             path.unlink()
-        return [path for path in files if path not in sharing]
-    return list(files)
+            found.files.remove(path)
+        found.told[SHARES_PREFIXES] = False
 
 
 def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> dict[str, Any]:
@@ -328,7 +362,8 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
 
 def _holds(folder: Path, existing: Origin, task: str, made_from: dict[str, str]) -> bool:
     """Whether an export is whole, and has what one that is made from this would have."""
-    if made_from not in (existing.made_from, existing.made_from | {GRAPHS: made_from.get(GRAPHS)}):
+    wanted, there = (_ASKED.index(own.get(GRAPHS, Precision.AUTO)) for own in (made_from, existing.made_from))
+    if wanted > there or made_from | {GRAPHS: ""} != existing.made_from | {GRAPHS: ""}:
         return False
     try:
         load_exported(folder, task=task).verify_files()

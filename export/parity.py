@@ -22,6 +22,7 @@ from ..engine.inference.trees import LONGEST_TREE, trees
 from .observe import Feeds, open_session, told_in_one_line
 from .passes.half import HEADROOM, LARGEST
 from .samples import USUAL, Batch, Sample, batches
+from .worth import close_calls
 
 # Of |Δlogit| and of |Δ log-probability|, relative to the largest logit of a row, or to 1; fp32 differs by 1e-6 to 1e-5.
 TOLERANCE = 1e-4
@@ -44,6 +45,7 @@ class Parity:
     # accepted only if PyTorch's two logits are closer than the tolerance.
     top1_agreement: float
     tolerance: float | None  # None where the difference is not limited
+    close_calls: float | None = None  # of a graph of low precision: the share of decisions that fp32 would make again
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def reference_of(
         return found
 
     found: dict[int, Logits] = {}
-    for logits in _on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
+    for logits in on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
         found |= logits
     every = np.concatenate([found[number] for number in range(len(samples))])
     return Reference(samples, every, has_token(every.shape[1]), dict(sorted(tokens.items())), reopened, name)
@@ -153,7 +155,7 @@ def _logprobs(logits: NDArray[Any], sample: Sample, rows: NDArray[np.int64]) -> 
     return found
 
 
-def _on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Found]:
+def on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Found]:
     """Each core has parts of its own: several cores on one part would wait for each other after every operator."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -270,27 +272,51 @@ class _Compared:
     difference: float
     agreed: int  # rows with the same top-1
     wrong: str  # empty if nothing is
+    logits: Logits  # as the graph gives them, float32 [1 or L, K]; [0, K] of an exact graph
 
 
 def compare(graph: Path, reference: Reference, *, is_exact: bool = True, vocabulary: Path | None = None) -> Parity:
-    """Run an exported graph on the CPU and compare it with PyTorch; a graph of low precision not on long texts.
+    """Run an exported graph on the CPU and compare it with PyTorch.
 
-    With the graph that cuts out the vocabulary, log-probabilities of tokens are compared, too. Raises DisagreesError
-    if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1 differs and is not a
-    tie; or if the graph's own decisions or labels are not those of its logits.
+    A graph of low precision is measured on what was drawn from the model, or on pairs of texts, if there are any; of
+    the longest usual input its logits must be numbers, too. With the graph that cuts out the vocabulary,
+    log-probabilities of tokens are compared. Raises DisagreesError if a logit is not finite, or an exact graph's is
+    further off than the tolerance, or its top-1 differs and is not a tie; or if the graph's own decisions or labels
+    are not those of its logits.
     """
     samples = reference.samples
-    asked = [number for number, sample in enumerate(samples) if is_exact or len(sample.ids) <= USUAL]
-    found = _compared(graph, vocabulary, reference, asked, {}, is_exact=is_exact)
+    measured = list(range(len(samples)))
+    longest = [] if is_exact else [max(_usual(samples), key=lambda number: len(samples[number].ids))]
+    if not is_exact:
+        known = [number for number in _usual(samples) if samples[number].is_known]
+        measured = known or _usual(samples)
+    found = _compared(graph, vocabulary, reference, sorted({*measured, *longest}), {}, is_exact=is_exact)
     if is_exact and (doubtful := [number for number, own in found.items() if own.wrong]):
         floors = reference.floors(doubtful)  # while no session holds memory
         found |= _compared(graph, vocabulary, reference, doubtful, floors, is_exact=True)
     if wrong := next((own.wrong for own in found.values() if own.wrong), ""):
         raise DisagreesError(f"{reference.name}: {wrong}")
-    rows = sum(len(reference.by_sample[number]) for number in asked)
-    agreement = sum(own.agreed for own in found.values()) / rows
-    difference = max(own.difference for own in found.values())
-    return Parity(len(asked), difference, agreement, TOLERANCE if is_exact else None)
+    rows = sum(len(reference.by_sample[number]) for number in measured)
+    agreement = sum(found[number].agreed for number in measured) / rows
+    difference = max(found[number].difference for number in measured)
+    if is_exact:
+        return Parity(len(measured), difference, agreement, TOLERANCE)
+    low, exact = (
+        np.concatenate([own[number] for number in measured])
+        for own in ({number: own.logits for number, own in found.items()}, reference.by_sample)
+    )
+    has_mask = samples[measured[0]].position is not None
+    expected = [_expected(samples[number], reference.by_sample[number])[0] for number in measured] if has_mask else None
+    return Parity(len(measured), difference, agreement, None, close_calls(low, exact, expected))
+
+
+def _usual(samples: Sequence[Sample]) -> list[int]:
+    return [number for number, sample in enumerate(samples) if len(sample.ids) <= USUAL]
+
+
+def _expected(sample: Sample, logits: Logits) -> NDArray[np.int64]:
+    """The token that is asked for in each row of PyTorch's logits, [rows, K]: the drawn one, or the top-1."""
+    return logits.argmax(axis=1) if sample.expected is None else np.full(len(logits), sample.expected)
 
 
 def _compared(
@@ -302,7 +328,7 @@ def _compared(
     *,
     is_exact: bool,
 ) -> dict[int, _Compared]:
-    options = ort.SessionOptions()
+    options, samples = ort.SessionOptions(), reference.samples
     options.intra_op_num_threads = 1
     session = open_session(reference.name, str(graph), options)
     further = open_session(reference.name, str(vocabulary), ort.SessionOptions()) if vocabulary else None
@@ -314,12 +340,15 @@ def _compared(
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
         floor = [floors[number][0] if floors else 0.0 for number, own in zip(numbers, parts, strict=True) for _ in own]
         each = _with_floor(_allowed(wanted, reference.has_token), np.array(floor)[:, None])
-        logits, decisions, hidden = _run(session, batch.feeds, top, reference.name, with_hidden=further is not None)
+        asked_for = np.concatenate([_expected(samples[number], reference.by_sample[number]) for number in numbers])
+        logits, decisions, hidden = _run(
+            session, batch.feeds, asked_for, reference.name, with_hidden=further is not None
+        )
         given = as_cuda_rounds(logits) if graph.name == FP16 else logits
         apart, true, best = _difference(given, wanted), wanted if is_exact else logits, given.argmax(axis=1)
         allowed = each[rows, top]
         difference, limit = apart.max(axis=1), each if is_exact else np.finfo(np.float32).max
-        wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, top, true, decisions, allowed)
+        wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, asked_for, true, decisions, allowed)
         other = is_exact & (wanted[rows, top] - wanted[rows, best] > allowed)
         found, end = {}, 0
         for i, (number, part) in enumerate(zip(numbers, parts, strict=True)):
@@ -337,7 +366,8 @@ def _compared(
                 feeds = {HIDDEN: hidden[i, tokens.rows], "following_id": reference.samples[number].ids[tokens.rows + 1]}
                 (logprobs,) = further.run(["token_logprobs"], feeds)
                 said = _wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, length)
-            found[number] = _Compared(float(difference[own].max()), int((top[own] == best[own]).sum()), said)
+            agreed, kept = int((top[own] == best[own]).sum()), given[own if not is_exact else slice(0)]
+            found[number] = _Compared(float(difference[own].max()), agreed, said, kept)
         return found
 
     results: dict[int, _Compared] = {}

@@ -14,7 +14,7 @@ from .checkpoint import Checkpoint
 from .observe import Feeds
 
 USUAL = 512  # tokens; of longer inputs the values are compared with PyTorch, and not measured
-_SENTENCES_PER_PATTERN = 20
+_SENTENCES_PER_PATTERN = 8
 _PAIRS = 24
 _AT_ONCE = 16  # samples of one length in a batch
 
@@ -26,6 +26,8 @@ class Sample:
     ids: NDArray[np.int32]  # [L], with special tokens
     position: int | None = None  # of the mask; None where the logits are one row for the whole input, or one a token
     segments: NDArray[np.int32] | None = None  # [L], 0 for a first text, 1 for a second; None where none are taken
+    expected: int | None = None  # the token that the model drew at the mask, or behind the position
+    is_known: bool = False  # whether the model knows such texts: it drew them, or people write such pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ def with_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
     tokenizer = checkpoint.tokenizer
     mask = tokenizer.mask_token_id
     found = []
-    for text in _pattern_texts(tokenizer.mask_token):
+    for text in pattern_texts(tokenizer.mask_token):
         ids = _encoded(checkpoint, text)
         (positions,) = np.nonzero(ids == mask)
         if len(positions) != 1:
@@ -58,7 +60,7 @@ def with_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
 def before_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
     """Sentences of all bundled patterns up to their masks, and strings of random tokens."""
     found = []
-    for text in _pattern_texts(MASK_TOKEN):
+    for text in pattern_texts(MASK_TOKEN):
         before, _mask, _after = text.partition(MASK_TOKEN)
         ids = _encoded(checkpoint, before.removesuffix(" "))
         if len(ids) and ids[-1] == checkpoint.tokenizer.eos_token_id:  # the text goes on
@@ -80,7 +82,7 @@ def of_pairs(checkpoint: Checkpoint, segments: bool) -> Sequence[Sample]:
         encoding = checkpoint.tokenizer(text, f"{name} {'likes' if i % 3 else 'never liked'} to {verb}, after all.")
         ids = np.array(encoding["input_ids"][: checkpoint.longest], np.int32)
         second = np.array(encoding.get("token_type_ids", [0] * len(ids))[: len(ids)], np.int32)
-        found.append(Sample(ids, segments=second if segments else None))
+        found.append(Sample(ids, segments=second if segments else None, is_known=True))
     for ids, _ in _random_strings(checkpoint, checkpoint.tokenizer.all_special_ids):
         second = (np.arange(len(ids)) * 2 >= len(ids)).astype(np.int32)
         found.append(Sample(ids, segments=second if segments else None))
@@ -89,7 +91,7 @@ def of_pairs(checkpoint: Checkpoint, segments: bool) -> Sequence[Sample]:
 
 def of_sentences(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
     """Sentences of all bundled patterns with a word at the mask, and strings of random tokens."""
-    sentences = [_encoded(checkpoint, text) for text in _pattern_texts("not")]
+    sentences = [_encoded(checkpoint, text) for text in pattern_texts("not")]
     random = [ids for ids, _ in _random_strings(checkpoint, checkpoint.tokenizer.all_special_ids)]
     return [Sample(ids) for ids in [*(ids for ids in sentences if len(ids) <= checkpoint.longest), *random]]
 
@@ -98,11 +100,12 @@ def _encoded(checkpoint: Checkpoint, text: str) -> NDArray[np.int32]:
     return np.array(checkpoint.tokenizer(text)["input_ids"], np.int32)
 
 
-def _pattern_texts(mask_token: str) -> Iterator[str]:
+def pattern_texts(word: str, n: int = _SENTENCES_PER_PATTERN) -> Iterator[str]:
+    """So many sentences of each bundled pattern, with a word at the mask."""
     lexicon = load_lexicon()
     for pattern in load_patterns().all:
-        for i in range(_SENTENCES_PER_PATTERN):
-            yield pattern.text(_fillers(lexicon, i, _SENTENCES_PER_PATTERN), mask_token)
+        for i in range(n):
+            yield pattern.text(_fillers(lexicon, i, n), word)
 
 
 def _fillers(lexicon: Lexicon, i: int, n: int) -> dict[str, str]:
@@ -133,7 +136,7 @@ def batches(samples: Sequence[Sample]) -> list[Batch]:
         feeds = {
             "input_ids": np.stack([sample.ids for sample in own]),
             "mask_position": np.array([sample.position or 0 for sample in own], np.int32),
-            "expected_id": np.zeros(len(own), np.int32),
+            "expected_id": np.array([sample.expected or 0 for sample in own], np.int32),
         }
         segments = [sample.segments for sample in own if sample.segments is not None]
         found.append(Batch(rows, feeds | ({"token_type_ids": np.stack(segments)} if segments else {})))

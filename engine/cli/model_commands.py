@@ -20,7 +20,7 @@ _REVISION = "Branch, tag or commit on the hub (default: main)."
 _TASK = "The task of the model; by default what its architecture says."
 _BOS = "Begin every text with the BOS token; for a causal model that does not."
 _BASE = "Merge a LoRA adapter with this model (default: none)."
-_PRECISION = "fp32: without the int8 and fp16 graphs, which likelihoods and words in sentences do not use."
+_PRECISION = "fp32: no int8 and fp16 graphs, which likelihoods do not use; mixed: an int8 graph in any case."
 _CHECK = "Only say whether the model can be exported, and why not (status 2)."
 
 

@@ -75,6 +75,9 @@ def instruction_sets() -> frozenset[str]:
     return frozenset(word for own in found for word in (own, *_NUMPY_GROUPS.get(own, ())))
 
 
+MOST_INT8_SPEED = 2.2  # with VNNI
+
+
 def prefers_convolutions() -> bool:
     """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products: with AVX-512, 1.15 times."""
     return "avx512f" in instruction_sets()
@@ -84,5 +87,5 @@ def int8_speed() -> float:
     """How many times as fast the int8 model is as fp32, as `auto` expects it; 1 where nothing was measured."""
     found = instruction_sets()
     if found & {"avx512_vnni", "avx_vnni"}:
-        return 2.2
+        return MOST_INT8_SPEED
     return 1.6 if "avx2" in found else 1.0

@@ -62,8 +62,8 @@ def open_pair(
     graph = None if precision is Precision.FP32 else device.low_precision(exported)
     if precision is Precision.MIXED and graph is None:
         raise InputError(
-            f"--precision mixed: {exported.folder} has no {device.low_graph}: export the model again, or "
-            "give --precision fp32"
+            f"--precision mixed: {exported.folder} has no {device.low_graph}: export the model with --precision mixed, "
+            "or give --precision fp32"
         )
     elsewhere = {} if device.is_reference else USUAL_BATCHES
     reference = opening(exported, device.reference, **session | elsewhere)
@@ -113,8 +113,15 @@ class _Candidate:
 
     def speedup(self, share: float) -> float:
         """How many times as fast mixed precision is as fp32, if so many of the low-precision decisions are audited."""
-        close = self.calibration.close
-        return 1 / (1 / self.speed_ratio + close + share * (1 - close))
+        return speedup(self.speed_ratio, self.calibration.close, share)
+
+
+def speedup(ratio: float, close: float, audited: float) -> float:
+    """How many times as fast as fp32 mixed precision is: the low-precision model decides all, fp32 again some of them.
+
+    The former is `ratio` times as fast; the latter are the `close` calls, and the share `audited` of the others.
+    """
+    return 1 / (1 / ratio + close + audited * (1 - close))
 
 
 def choose_precisions(

@@ -112,6 +112,9 @@ class Device(ABC):
         return 2.0  # fp16 has half the bytes
 
 
+_MAPPED_FROM = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
+
+
 def open_session(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.InferenceSession:
     """A session that does not fall back; a graph that does not load is an `InputError`."""
     options.log_severity_level = 4  # its errors are raised too; it would write them with colours of its own
@@ -136,6 +139,15 @@ def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
     for group in session.get_provider_graph_assignment_info():
         found.setdefault(group.ep_name, Counter()).update(node.op_type for node in group.get_nodes())
     return found
+
+
+def map_weights_apart() -> None:
+    """Let the C library, if it is glibc, give back a weight as soon as it is freed: each megabyte has its own mapping.
+
+    While the convolutions of a graph are opened, their weights are copied twice; else all copies stay to the end.
+    """
+    with suppress(OSError, TypeError, AttributeError):
+        ctypes.CDLL(None).mallopt(_MAPPED_FROM, 2**20)
 
 
 def give_back_freed_memory() -> None:

@@ -181,6 +181,7 @@ def export(
     `reference`, `task` and `base` are as for `load`. With `bos`, a causal model begins every text with its BOS token,
     though its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what
     has not changed. With the `precision` fp32, no int8 and fp16 graphs are made: what could use them runs in fp32.
+    By default there is no int8 graph where mixed precision would be slower with it; with mixed there is.
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
