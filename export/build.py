@@ -96,7 +96,8 @@ def build(
     config = load_config(source)
     wanted = named or task_of(config)
     if precision == Precision.FP32:
-        wanted = replace(wanted, variants=tuple(own for own in wanted.variants if own.file not in LOW_GRAPHS))
+        exact = tuple(own for own in wanted.variants if not {own.file, own.source} & {*LOW_GRAPHS})
+        wanted = replace(wanted, variants=exact)
     if told := about_own_code(config):
         say(f"{source.name}: {told}")
     if bos and not wanted.head.is_decoder:

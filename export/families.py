@@ -56,6 +56,11 @@ _BLOCKS = Refusal(
     "with linear attention",
     lambda config: "linear_attention" in config.layer_types,
 )
+_INTEGERS = Refusal(
+    "it rounds its values to integers as it computes, and an export has its numbers in fp32",
+    "with quant_mode",
+    lambda config: bool(config.quant_mode),
+)
 _SPARSE = Refusal(
     "it needs the inverse of the error function, which ONNX does not have",
     "with sparse activations",
@@ -86,7 +91,7 @@ FAMILIES = {
     "funnel": Family(refused=_HALVES),
     "gemma3n_text": Family(by_torch=True, refused=_SPARSE),
     "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
-    "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING, refused=_INTEGERS),
     "luke": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
     "longformer": Family(refused=Refusal("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),

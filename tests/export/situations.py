@@ -346,6 +346,7 @@ T5 = hf.T5Config(architectures=["T5ForConditionalGeneration"])
 WRONG_SIZES = {"hidden_size": 1.5, "num_attention_heads": 0, "pad_token_id": 10**9, "num_hidden_layers": "many"}
 SHARDS = b'{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}'
 FAMILIES = (
+    ("ibert", {"quant_mode": True}, "with quant_mode, it rounds its values to integers as it computes"),
     ("longformer", {}, "its windows of attention are traced for inputs of one length only"),
     ("nystromformer", {"num_landmarks": 8}, "where num_landmarks is not .*, it takes inputs of one length"),
     ("perceiver", {}, "it reads bytes through latents: no row of it belongs to a mask alone"),

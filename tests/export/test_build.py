@@ -306,10 +306,14 @@ def test_the_lengths_that_are_compared_follow_from_the_configuration(config, lon
 
 
 def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
-    exported = load_exported(build(str(causal_checkpoint("gpt2")), tmp_path / "bos", bos=True))
+    given = {"bos": True, "precision": "fp32"}
+    exported = load_exported(build(str(causal_checkpoint("gpt2")), tmp_path / "bos", **given))
+    graphs = {path.name for path in exported.folder.glob("model*.onnx")}
+    assert {"model.onnx", "model.cpu.onnx", "model.prefix.onnx"} <= graphs  # and none of them is of int8 or fp16
+    assert not [name for name in graphs if "int8" in name or "fp16" in name]
     assert [ids.tolist()[0] for ids in exported.tokenizer.encode(["a dancer", "[MASK]"])] == [0, 0]
     assert exported.sha256 != causal("gpt2").sha256
-    assert build(str(causal_checkpoint("gpt2")), tmp_path / "bos", bos=True) == tmp_path / "bos"  # it is up to date
+    assert build(str(causal_checkpoint("gpt2")), tmp_path / "bos", **given) == tmp_path / "bos"  # it is up to date
     assert exported.begins_with_added_bos
     assert not causal("gpt2").begins_with_added_bos
 
