@@ -9,7 +9,7 @@ import negengine as ng
 import numpy as np
 import pytest
 import torch
-from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, quants
+from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter, PoolingType, quants
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.inference.causal import open_language_model
@@ -30,7 +30,8 @@ LARGE = (3, 40)  # two channels of the residual stream that are a thousand times
 
 def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merges=("t h", "th e"), large=1.0, **more):
     """As llama.cpp's converter writes it. `lacks` names a tensor that is left out, `parts` the number of files."""
-    writer, random = GGUFWriter(path, architecture), np.random.default_rng(0)
+    writer = GGUFWriter(path, architecture, endianess=more.get("order", GGUFEndian.LITTLE))
+    random = np.random.default_rng(0)
     writer.add_block_count(LAYERS)
     writer.add_context_length(128)
     writer.add_embedding_length(WIDTH)
@@ -43,7 +44,9 @@ def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merge
     writer.add_string("general.license", "apache-2.0")
     if "parts" in more:
         writer.add_uint16("split.count", more["parts"])
-    writer.add_tokenizer_model("gpt2")
+    if "pooling" in more:
+        writer.add_pooling_type(more["pooling"])
+    writer.add_tokenizer_model(more.get("tokenizer", "gpt2"))
     writer.add_token_list(TOKENS)
     writer.add_token_merges(list(merges))
     writer.add_bos_token_id(1)
@@ -54,7 +57,7 @@ def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merge
         values = np.ones(shape, np.float32) if one else random.normal(0, 0.1, shape).astype(np.float32)
         if name == "token_embd.weight":
             values[:, LARGE] *= large
-        if name == more.get("lacks"):
+        if more.get("lacks") in {name, "all"}:
             return
         if one:
             writer.add_tensor(name, values)
@@ -136,6 +139,13 @@ def typed(path, number):
     return path
 
 
+def of_version(path, number):
+    content = bytearray(written(path).read_bytes())
+    struct.pack_into("<I", content, 4, number)
+    path.write_bytes(content)
+    return path
+
+
 ARCHITECTURE = r"transformers \S+ cannot read its architecture: .*unheard"
 
 
@@ -153,6 +163,17 @@ ARCHITECTURE = r"transformers \S+ cannot read its architecture: .*unheard"
         (lambda path: written(path, merges=("no such",)), "cannot read its tokenizer"),
         (lambda path: written(path, lacks="blk.1.ffn_up.weight"), "lacks the weights of model.layers.1.mlp.up_proj"),
         (lambda path: written(path, parts=3), "is one of 3 parts of a model: join them"),
+        (lambda path: of_version(path, 1), "version 1"),
+        (lambda path: written(path, order=GGUFEndian.BIG), "has the other byte order: convert it"),
+        (lambda path: written(path, lacks="all"), "has no weights"),
+        (
+            lambda path: written(path, architecture="qwen3", pooling=PoolingType.LAST),
+            "gives vectors or scores of texts",
+        ),
+        (lambda path: written(path, architecture="bert"), "cannot read its architecture: .*bert"),
+        (lambda path: written(path, architecture="t5encoder"), "architecture: t5 is not a causal language model"),
+        (lambda path: written(path, architecture="qwen3"), "cannot read its weights: they have other sizes"),
+        (lambda path: written(path, tokenizer="rwkv"), "cannot read its tokenizer: .*rwkv"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(
@@ -173,4 +194,11 @@ def test_several_files_in_a_folder_are_not_guessed_between(tmp_path):
     for name in ("a.gguf", "b.gguf"):
         written(tmp_path / name)
     with pytest.raises(InputError, match="holds 2 GGUF files: give one of them"):
+        locate(str(tmp_path))
+
+
+def test_a_folder_with_the_parts_of_a_model_is_refused_as_each_part_is(tmp_path):
+    for number in (1, 2):
+        written(tmp_path / f"own-0000{number}-of-00002.gguf", parts=2)
+    with pytest.raises(InputError, match=r"own-00001-of-00002.gguf is one of 2 parts of a model: join them"):
         locate(str(tmp_path))
