@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+EQUAL = 1e-4  # two words whose log-probabilities differ by less can change places
 BEGIN = "<|im_start|>"  # stands before every text: --bos
 PROBE = """sentence,target,group
 A robin is a kind of [MASK].,bird,affirmative
@@ -82,7 +83,8 @@ def answers_are_those_of(transformers, close_to, log_softmax):
             assert close_to(row["answer_logprob"], float(logprobs.max())), row
             best = int(logprobs.argmax())  # a space alone is shown as the vocabulary has it
             assert row["answer"] in {tokenizer.decode(best).strip(), tokenizer.convert_ids_to_tokens(best)}, row
-            assert row["rank"] == 1 + int((logprobs > logprobs[wanted]).sum()), row
+            above = [int((logprobs > own).sum()) for own in (logprobs[wanted] + EQUAL, logprobs[wanted] - EQUAL)]
+            assert above[0] < row["rank"] <= above[1], row
 
     return compare
 
