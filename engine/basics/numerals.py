@@ -1,5 +1,6 @@
 """Numbers as text: rounded, but never to another side of a limit that the text names, and never to a negative zero."""
 
+import re
 from collections.abc import Sequence
 
 NAMED = 0.05
@@ -40,3 +41,8 @@ def _kept(value: float, forms: Sequence[str], limits: Sequence[float]) -> str:
 
 def _side(value: float, limit: float) -> int:
     return (value > limit) - (value < limit)
+
+
+def with_minus(text: str) -> str:
+    """A text for print: a minus sign, and no hyphen, stands before its negative numbers."""
+    return re.sub(r"(?<![\w.])-(?=[\d.])", "−", text)

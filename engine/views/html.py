@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import polars.selectors as cs
 
+from ..basics.numerals import with_minus
 from ..basics.printable import is_right_to_left, isolated_runs, printable
 from .cells import cells, is_text, section_ends, with_unit
 from .table import Table
@@ -14,7 +15,6 @@ from .to_csv import MARK, csv_rows, flat
 
 _ROOM, _LONG = 24, 40  # characters: of a cell that a page gives room to, and that makes a list of a table on a phone
 _DIGITS = 6  # of a figure in a CSV file; the files of a run have all
-_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 class Codes:
@@ -98,7 +98,7 @@ def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[s
     for row, ends in zip(cells(table), section_ends(table), strict=True):
         shown = []
         for i, (text, word) in enumerate(zip(row, words, strict=True)):
-            content = codes.html(text) if word else escape(_MINUS.sub("−", text))
+            content = codes.html(text) if word else escape(with_minus(text))
             if word and links and text in links:
                 content = f'<a href="{escape(links[text])}">{content}</a>'
             scope = 'scope="row"' if words[:1] == [True] and not i else ""

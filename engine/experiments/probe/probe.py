@@ -125,6 +125,10 @@ class ProbeRun(RequestedRun):
         if n:
             why = f"the column {WHY} of {self.folder / ITEMS_FILE} has the reasons"
             said.append(f"{n:,} of {counted(self.items[ROW].n_unique(), 'row')} were skipped; {why}")
+        if self._several:
+            method = self.record.identity["method"]
+            asked = f"{self._several:,} of {counted(len(self.asked), 'target')}"
+            said.append(f"{asked} are of several tokens: their log-probability is the sum over the tokens, by {method}")
         audit = audit_sentences(audit_summary(self.record.counts))
         return [*said, *said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *audit]
 
@@ -136,13 +140,14 @@ class ProbeRun(RequestedRun):
         identity, rows = self.record.identity, self.asked[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata[RANKED_WORDS]):,} words of a list"
+        named = {column: f"{column}: " * (len(self.columns.targets) > 1) for column in self.columns.targets}
         told = "; ".join(
-            f"{column}: {self.estimate(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
+            f"{named[column]}{self.estimate(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
             f"{self.estimate(column, LOGPROB, 1, '', 2)}"
             for column in self.columns.targets
         )
         judged = "; ".join(
-            f"{column}: {self.estimate(column, CORRECT, 100, ' %', 1)}"
+            f"{named[column]}{self.estimate(column, CORRECT, 100, ' %', 1)}"
             for column in self.columns.targets
             if CORRECT in self.metrics
         )

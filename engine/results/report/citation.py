@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from ...basics.errors import InputError
+from ...basics.numerals import with_minus
 from ...basics.printable import counted
 from ...basics.versions import source_address
 from ...experiments.data_sets.sources import sources
@@ -169,7 +170,7 @@ def cite(*runs: Run | str | Path) -> Citation:
         stages.append([records[name] for name in names])
         test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
         read = [f"{said[0].upper()}{said[1:]}." for said in run.read_otherwise]
-        methods.append(" ".join([_model(run), run.methods(test), *read, _inference(usage(stages[-1]))]))
+        methods.append(" ".join([_model(run), with_minus(run.methods(test)), *read, _inference(usage(stages[-1]))]))
         references += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
     used = usage([stage for own in stages for stage in own])
     once = {reference.key: reference for reference in references}

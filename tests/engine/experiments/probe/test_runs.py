@@ -111,7 +111,12 @@ def test_targets_of_one_and_of_several_tokens_are_in_one_run(ask, run, method):
     if method != "whole-word":
         assert single.to_list() == pytest.approx(run.items["logprob"].to_list(), abs=1e-4)
     assert not ng.verify(found, sample=20).damage
+    assert f"2 of 12 targets are of several tokens: their log-probability is the sum over the tokens, by {method}" in (
+        found.remarks()
+    )
     (text,) = cite(found).methods
+    assert "mean log-probability −" in text  # a minus sign for print
+    assert "-0." not in text
     paper = "Pimentel and Meister, 2024" if method == "whole-word" else "Kauf and Ivanova, 2023"
     assert f"2 targets of several tokens were scored by the {method} method ({paper})" in text
 
