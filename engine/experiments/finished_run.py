@@ -10,11 +10,25 @@ from ..basics.numerals import fixed
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Results, Run, ShardRun, open_results
-from ..requests.items import ITEMS_FILE, SUMMARY_FILE
+from ..requests.items import ITEMS_FILE, OWN, SUMMARY_FILE
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.stage import Stage
+from ..views.labels import told_apart
 from .published import Paper, paper_of
+
+GROUP, OTHER = "group", "other group"  # columns of `SummaryRun.labelled`
+
+
+def group_labels(groups: pl.DataFrame) -> pl.Series:
+    """What people read of each row's `split`: its name, with its `column` where several have groups, or two a name."""
+    several = len(set(groups["column"]) - {None, OWN}) > 1
+    own = pl.col("column").is_null()
+    named = pl.format("{}: {}", "column", "split")
+    short = pl.when(own | pl.lit(not several)).then("split").otherwise(named)
+    quoted = pl.format("{} = {}", *(pl.col(name).map_elements(repr, pl.String) for name in ("column", "split")))
+    forms = [short, *(pl.when(own).then("split").otherwise(form) for form in (named, quoted))]
+    return told_apart(groups, ["column", "split"], *forms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +44,30 @@ class SummaryRun(Run):
         return self.frame(SUMMARY_FILE)
 
     @cached_property
+    def labelled(self) -> pl.DataFrame:
+        """The summary with a label for people: `GROUP` for `split`, and `OTHER` for `other_split`."""
+        sides = [pl.struct(column=f"{side}column", split=f"{side}split") for side in ("", "other_")]
+        both = pl.concat([self.summary.select(side).unnest("column") for side in sides])
+        labels = group_labels(both)
+        return self.summary.with_columns(
+            labels.head(len(self.summary)).alias(GROUP), labels.tail(len(self.summary)).alias(OTHER)
+        )
+
+    @cached_property
     def paper(self) -> Paper:
         return paper_of(self.stage, self.model_name)
 
-    def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
-        """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it."""
+    def told(self, condition: str, split: str, metric: str, other: str | None = None, *, digits: int = 2) -> str:
+        """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it.
+
+        With `other`, the difference from this split.
+        """
         shown = partial(fixed, decimals=digits, limits=(0, 1))  # of fractions
         rows = self.summary.filter(
-            (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == metric)
+            pl.col("column").is_null() & pl.col("other_split").eq_missing(pl.lit(other, pl.String)),
+            condition=condition,
+            split=split,
+            metric=metric,
         ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
         return ", ".join(
             f"{row['dataset']} {shown(row['value'])}"

@@ -53,10 +53,6 @@ class OwnColumns(ABC):
     cluster: str | None = None  # what rows share that depend on each other; None where they are independent
     item: str | None = None  # what the rows of one minimal pair share; None without such pairs
 
-    def split_names(self) -> list[pl.Expr]:
-        """For each column of groups, the split that a row is in; null where it has no value."""
-        return [pl.lit(f"{column}=") + pl.col(column).cast(pl.String) for column in self.groups]
-
     @property
     @abstractmethod
     def needed(self) -> tuple[str, ...]:

@@ -19,12 +19,12 @@ from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
-from ..library.run import Run, ShardRun, open_results
+from ..library.run import BY, Run, ShardRun, open_results
 from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
-from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, by_split, collected
+from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, WHY, by_split, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
-from ..requests.summary import Row, frame, means, with_holm
+from ..requests.summary import COMPARES, Row, frame, means, with_holm
 from ..requests.word import Word
 from ..runs.loop import run_stage
 from ..runs.record import mask_token
@@ -33,12 +33,12 @@ from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
 from .experiment import Experiment
-from .finished_run import SummaryRun
+from .finished_run import GROUP, OTHER, SummaryRun
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
-OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
-_PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
+OUTCOMES = (*ITEM, "column", "split", "cluster")  # columns of outcomes, beside metric and value
+_PLACE = pl.when(pl.col("column").is_null()).then("condition").otherwise(pl.format("{}, {}", "condition", GROUP))
 
 
 class Requested(Experiment):
@@ -76,7 +76,7 @@ class Requested(Experiment):
             cls.results = type(f"{cls.__name__}Run", (RequestedRun,), {"__doc__": RequestedRun.__doc__})
             cls.results.clusters = cls.clusters
         if "results" in vars(cls) and issubclass(cls.results, RequestedRun):
-            own: dict[str, Any] = {"declared": cls, "stage": cls.name, "grouped": cls.grouped}
+            own: dict[str, Any] = {"declared": cls, "stage": cls.name}
             own |= {"metrics": tuple(cls.compared or cls.metrics)} if hasattr(cls, "metrics") else {}
             for name in own.keys() - vars(cls.results).keys():
                 setattr(cls.results, name, own[name])
@@ -93,6 +93,16 @@ class Requested(Experiment):
     def metrics_of(cls, told: Mapping[str, Any]) -> Mapping[str, pl.Expr]:  # noqa: ARG003 - part of the interface
         """The metrics of a run with these metadata, where not every run has the same ones."""
         return cls.metrics
+
+    @classmethod
+    def grouped_by(cls, told: Mapping[str, Any]) -> Mapping[str, str]:  # noqa: ARG003 - part of the interface
+        """What items can be grouped by, in a run with these metadata, as `grouped`."""
+        return cls.grouped
+
+    @classmethod
+    def clustered_by(cls, told: Mapping[str, Any]) -> str | None:  # noqa: ARG003 - part of the interface
+        """The column of groups that clusters come from, in a run with these metadata: see `requests.items.by_split`."""
+        return None
 
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterable[Contrast]:  # noqa: ARG003 - part of the interface
@@ -168,14 +178,15 @@ class Requested(Experiment):
         there = [name for name in parts.rows.collect_schema().names() if name not in {*written, *beside}]
         expressions = (*cls.scores.values(), *metrics.values())
         compares = cls.contrasts.__func__ is not Requested.contrasts.__func__  # type: ignore[attr-defined]
-        read = {*ITEM, "cluster", "splits", *(["pair"] if compares else []), *cls.also_read}
+        read = {*ITEM, "cluster", "splits", "columns", *(["pair"] if compares else []), *cls.also_read}
         read.update(name for own in expressions for name in own.meta.root_names())
         rows = collected(parts.rows, [name for name in there if name in read])
         for name, own in (*cls.scores.items(), *made.items()):
             rows = rows.with_columns(own.alias(name))
         rows = rows.drop(name for name in cls.scores if name not in {*written, *cls.also_read})
         known = [name for name in metrics if rows[name].null_count() < len(rows)]
-        figures = [*means(rows, known), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)])]
+        by = cls.clustered_by(parts.metadata)
+        figures = [*means(rows, known, by), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)], by)]
         columns = [parts.rows.select(there).with_columns(**beside), rows.select(written).lazy()]
         return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
 
@@ -185,9 +196,12 @@ class Requested(Experiment):
         keys, metric = ["dataset", "condition", "split"], ["metric"] * (len(cls.metrics) > 1)
         columns = [Column(name, name) for name in (*keys, *metric)]
         columns += [Column("value", "value", low="low", high="high", decimals=3), Column("n", "n")]
-        summary = run.summary.select(*keys, "metric", "value", "low", "high", "n")
+        other = pl.format("{}, {}", "other_condition", OTHER)
+        sides = pl.when(COMPARES).then(pl.format("{} − {}", GROUP, other)).otherwise(GROUP).alias("sides")
+        shown = run.labelled.select(*run.summary.columns, sides)
         title = f"{cls.title or cls.name}: {run.model_name}"
-        return [Table(title, summary, columns, section="dataset", notes=["in brackets: 95 % intervals"])]
+        notes = ["in brackets: 95 % intervals"]
+        return [Table(title, shown, columns, section="dataset", notes=notes, texts={"split": "sides"})]
 
     @classmethod
     def methods(cls, run: "RequestedRun", test: str) -> str:
@@ -219,13 +233,21 @@ class RequestedRun(SummaryRun):
 
     declared: ClassVar[type[Requested]]
     metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
-    grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
 
     def tables(self) -> list[Table]:
         return self.declared.tables(self)
 
     def main_tables(self) -> list[Table]:
         return self.declared.main_tables(self)
+
+    @property
+    def grouped(self) -> Mapping[str, str]:
+        """What items can be grouped by → the column of the items that has it."""
+        return self.declared.grouped_by(self.record.metadata)
+
+    @property
+    def clustered_by(self) -> str | None:
+        return self.declared.clustered_by(self.record.metadata)
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -235,16 +257,18 @@ class RequestedRun(SummaryRun):
     def remarks(self) -> list[str]:
         return self.declared.remarks(self)
 
-    def outcomes(self) -> pl.DataFrame:
-        keys = ("dataset", "condition", "item", "splits", "cluster")
-        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
-        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
+    @property
+    def groupings(self) -> Sequence[str]:
+        return list(self.grouped)
+
+    def outcomes(self, by: str | None = None) -> pl.DataFrame:
+        group = {} if by is None else {BY: pl.col(self.grouped[by])}
+        metrics = [pl.col(name).cast(pl.Float64) for name in self.metrics]
+        own = self.items.select(*ITEM, "splits", "columns", "cluster", *metrics, **group)
         return (
-            by_split(self.items.select(*keys, *metrics, *groups))
-            .unpivot(self.metrics, index=[*keys, *self.grouped], variable_name="metric")
-            .rename({"splits": "split"})
+            by_split(own, self.clustered_by, by)
+            .unpivot(self.metrics, index=[*OUTCOMES, *group], variable_name="metric")
             .drop_nulls("value")
-            .select(*OUTCOMES, *self.grouped)
         )
 
     def sentence_rows(self) -> pl.LazyFrame:
@@ -261,9 +285,7 @@ class RequestedRun(SummaryRun):
         order = [name for name in COLUMNS if name in usual]
         names = items.collect_schema().names()
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}
-        others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY}}
-        others |= {f"table_{name}": pl.col(name) for name in self.own_columns if name in usual and name in names}
-        others["splits"] = pl.col("splits").list.join(SEPARATOR)
+        others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY, "columns"}}
         return items.select(**{name: usual[name] for name in [*order, *usual]}, **others)
 
     def methods(self, test: str) -> str:

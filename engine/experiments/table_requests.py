@@ -19,9 +19,11 @@ from ..basics.option import Opening
 from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
+from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
 from ..library.sentences import OWN
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
 from ..requests.stage import Kind, Planned, RequestStage, complete
+from ..requests.summary import COMPARES
 from ..requests.valid import refused
 from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts, changed
@@ -34,9 +36,9 @@ from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, TOKENS, OwnColumns, Ta
 from .requested import Requested
 
 NOTHING_TOLD = Labels("", {}).told()
-# A user's column of such a name is read as it is; beside the requests it is called `table_NAME`.
 _COMPUTED = {"right", "candidate"}
-OWN_NAMES = {name for name in KEYS if name != WHY} | _COMPUTED
+# What requests, sentences and tables of several runs have columns for.
+_OWN_NAMES = {*KEYS, *SENTENCE_COLUMNS, *_COMPUTED, "model"} - {WHY}
 _SECONDS = 1.0  # of a measurement
 
 
@@ -48,11 +50,6 @@ class RequestColumns(OwnColumns):
     def shares_items(self) -> bool:
         """Whether rows share an item."""
         return self.item is not None
-
-    @property
-    def copied(self) -> tuple[str, ...]:
-        """The columns whose values stand in keys of the requests."""
-        return () if self.cluster is None else (self.cluster,)
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -82,9 +79,13 @@ class RequestColumns(OwnColumns):
         """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
         name = pl.col(item or ROW).cast(pl.String)
         name = pl.format("{}:{}", pl.col(FILE), name) if FILE in rows.columns else name
-        splits = pl.concat_list(pl.lit(ALL), *self.split_names()).list.drop_nulls()
+        groups = {column: pl.col(column).cast(pl.String) for column in self.groups}
+        named = [pl.when(value.is_not_null()).then(pl.lit(column)) for column, value in groups.items()]
+        known = pl.concat_list(named).list.drop_nulls() if named else pl.lit([], pl.List(pl.String))
         keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
-        return {**keys, "cluster": self.clusters, "splits": splits}
+        splits = pl.concat_list(pl.lit(ALL), *groups.values()).list.drop_nulls()
+        columns = pl.concat_list(pl.lit(None, pl.String), known)
+        return {**keys, "cluster": self.clusters, "splits": splits, "columns": columns}
 
 
 def context(column: str | None) -> pl.Expr:
@@ -95,14 +96,15 @@ def context(column: str | None) -> pl.Expr:
     return pl.when(~value.str.strip_chars().is_in(list(MISSING))).then(value)
 
 
-def named_splits(groups: Sequence[str]) -> list[pl.Expr]:
-    """One column of groups: the value alone. Several columns, or the value `ALL`: the column's name before it."""
-    values = {name: pl.col(name).cast(pl.String) for name in groups}
-    named = [pl.lit(f"{name}: ") + value for name, value in values.items()]
-    if len(named) != 1:
-        return named
-    [value] = values.values()
-    return [pl.when(value == ALL).then(named[0]).otherwise(value)]
+def kept(column: str, kind: type[Kind[Any]] | Kind[Any]) -> str:
+    """What a column of the table is called beside the requests of a kind: `table_NAME` where these have its name.
+
+    `table_NAME` is then called `table_table_NAME`, so that two columns never get one name.
+    """
+    name = column
+    while name.startswith("table_"):
+        name = name.removeprefix("table_")
+    return f"table_{column}" if name in {*_OWN_NAMES, *kind.asks} else column
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +158,8 @@ class TableRequests:
         """Rows that cannot be used are requests without texts, in the order of the table."""
         rows, file = self._rows(number), self.stimuli.file(number)
         place = {ROW: pl.Series(rows.numbers, dtype=pl.Int64)} | ({} if file is None else {FILE: pl.lit(file)})
-        kept = self._kept
-        frame = rows.frame.with_columns(**place, **{new: pl.col(old) for new, old in kept.items() if new != old})
+        beside = self.kept
+        frame = rows.frame.with_columns(**place, **{new: pl.col(old) for new, old in beside.items() if new != old})
         good = self.columns.requests(frame, self.stimuli.title)
         bad = rows.skipped.select(pl.col("row").alias(ROW), pl.col("reason").alias(WHY))
         bad = bad.with_columns(item=pl.col(ROW).cast(pl.String) if file is None else pl.format(f"{file}:{{}}", ROW))
@@ -168,24 +170,16 @@ class TableRequests:
         if len(self.invalid):
             found = found.join(self.invalid, on=ITEM, how="left", maintain_order="left", suffix=" of the item")
             found = found.with_columns(pl.coalesce(WHY, f"{WHY} of the item").alias(WHY)).drop(f"{WHY} of the item")
-        known = {*KEYS, *self.kind.asks, ROW, FILE, *kept, *self.columns.asked} - _COMPUTED
+        known = {*_OWN_NAMES, *self.kind.asks, WHY, ROW, FILE, *beside, *self.columns.asked} - _COMPUTED
         asked = [name for name in found.columns if name not in known]
         places = [name for name in (FILE, ROW) if name in found.columns]
-        return found.select(*KEYS, *places, *self.kind.asks, *asked, *kept)
+        return found.select(*KEYS, *places, *self.kind.asks, *asked, *beside)
 
     @cached_property
-    def _kept(self) -> dict[str, str]:
-        """The columns of the table that stay beside the requests: as they are called there → as a user calls them."""
-        own, used = {*OWN_NAMES, *self.kind.asks}, {*self.columns.asked, *self.columns.copied}
-        names = {f"table_{name}" if name in own else name: name for name in self.stimuli.schema}
-        return {new: old for new, old in names.items() if old not in (used if new != old else self.columns.asked)}
-
-    @property
     def kept(self) -> dict[str, str]:
-        """The user's columns in the items, those that stand in keys too → as the user calls them."""
-        keys = {"pair": self.columns.item, "cluster": self.columns.cluster}
-        in_keys = {key: name for key, name in keys.items() if name and name not in self._kept.values()}
-        return {**in_keys, **self._kept}
+        """The columns of the table that stay beside the requests: as they are called there → as a user calls them."""
+        left = {*self.columns.asked} - {*self.columns.groups}
+        return {kept(name, self.kind): name for name in self.stimuli.schema if name not in left}
 
     def place(self, number: int, request: Mapping[str, Any]) -> str:
         """File and line of a request, or its row, and what of the row it asks."""
@@ -223,7 +217,7 @@ class TableRequested(Requested, TableExperiment):
 
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
-        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - OWN_NAMES - {*kind.asks}
+        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - _OWN_NAMES - {*kind.asks}
         table = self.open(named_place(self.data, self.name) or self.data, own)
         columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
@@ -250,16 +244,23 @@ class TableRequested(Requested, TableExperiment):
         return self.skip_bad
 
     @classmethod
+    def grouped_by(cls, told: Mapping[str, Any]) -> Mapping[str, str]:
+        return {name: kept(name, cls.of_kind) for name in told[COLUMNS]["groups"]}
+
+    @classmethod
+    def clustered_by(cls, told: Mapping[str, Any]) -> str | None:
+        found: str | None = told[COLUMNS].get("cluster") or told[COLUMNS].get("item")
+        return found
+
+    @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
         """In the summary, groups stand by condition and column, and in the order of their first items."""
         files = dict(super().publish(parts))
-        place = pl.int_ranges(pl.col("splits").list.len())
-        each = parts.rows.select("splits", place=place).explode("splits", "place").unique("splits")
-        order = each.select(split="splits", place="place").collect(engine="streaming")
-        summary = cast("pl.DataFrame", files[SUMMARY_FILE]).join(order, on="split", how="left", maintain_order="left")
-        first = pl.col("row").min().over("condition")
-        ordered = summary.with_row_index("row").sort(first, "place", nulls_last=True, maintain_order=True)
-        files[SUMMARY_FILE] = ordered.drop("row", "place")
+        columns = {column: place for place, column in enumerate(parts.metadata[COLUMNS]["groups"])}
+        place = pl.col("column").replace_strict(columns, default=-1, return_dtype=pl.Int64)
+        summary = cast("pl.DataFrame", files[SUMMARY_FILE]).with_row_index("row")
+        ordered = summary.sort(pl.col("row").min().over("condition"), COMPARES, place, maintain_order=True)
+        files[SUMMARY_FILE] = ordered.drop("row")
         return files
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:

@@ -12,19 +12,11 @@ from typing import Any
 import polars as pl
 
 from ..requests.items import ALL, ORIGINAL
-from ..requests.summary import (
-    DIFFERENCE,
-    HOLM,
-    P_VALUE,
-    VERSUS,
-    correction_note,
-    detectable_note,
-    differences_in,
-    disagreements,
-)
+from ..requests.summary import COMPARES, correction_note, detectable_note, disagreements
 from ..views import Column, Figure, Table
 from ..views.charts import Points
-from .finished_run import SummaryRun
+from ..views.labels import minus, numbered, told_apart
+from .finished_run import GROUP, OTHER, SummaryRun
 from .published import CELL, Paper
 
 EVERY = pl.lit(value=True)
@@ -35,7 +27,7 @@ BESIDE = "in brackets"
 """Where the paper's figures stand if they have no column of their own."""
 PAPER = "paper"
 """The series of the paper's figures in a chart."""
-_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high"}
+_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high", "p": "{}_p", "p_holm": "{}_p_holm"}
 _PRINTED = {"published": "published {}", "printed": "printed {}"}
 
 
@@ -48,7 +40,7 @@ class Values:
     interval: bool = False
     beside: str | None = None  # a metric that stands in brackets
     spread: str | None = None  # a metric that stands behind ±
-    p: str | None = None  # a metric with the p of this one
+    tested: bool = False  # whether the corrected p of a difference stands behind it
     paper: str = ""  # `BESIDE`, or the heading of a column for the paper's figures; nothing is shown where it has none
     style: Mapping[str, Any] = field(default_factory=lambda: PERCENT)
 
@@ -56,7 +48,8 @@ class Values:
         printed = f"published {self.metric}"
         ends: dict[str, Any] = {end: f"{self.metric}_{end}" for end in ("low", "high") if self.interval}
         beside = printed if has_paper and self.paper == BESIDE else self.beside
-        own = Column(self.heading, self.metric, beside=beside, spread=self.spread, p=self.p, **ends, **self.style)
+        p = f"{self.metric}_p_holm" if self.tested else None
+        own = Column(self.heading, self.metric, beside=beside, spread=self.spread, p=p, **ends, **self.style)
         return [own, Column(self.paper, printed, **self.style)] if has_paper and self.paper != BESIDE else [own]
 
 
@@ -77,43 +70,52 @@ class View:
     texts: Mapping[str, pl.Expr] = field(default_factory=dict)  # a column → what a person reads in its place
     section: str | None = None  # the column at whose changes a line is drawn
     notes: Sequence[str] = ()
+    compares: bool = False  # whether it shows the differences of the summary, and not its other figures
     test: str = ""  # what p is from; a note tells it, and what the tests can find
 
     def table(self, run: SummaryRun) -> Table:
-        counted = run.summary.filter(self.where)
+        counted = run.labelled.filter(COMPARES if self.compares else ~COMPARES, self.where)
         summary = counted.with_columns(**self.also)
+        # Where the splits are known beforehand, each stands once, if no column of groups stands beside it.
+        grouped = "split" in self.keys and (self.rows is None or "column" in self.rows.columns)
+        sides = ("other_condition", "other_column", "other_split") if self.compares and grouped else ()
+        keys = [*self.keys, *(["column"] if grouped else []), *sides]
         values = [column for column in self.columns if isinstance(column, Values)]
-        metrics = list(dict.fromkeys(m for v in values for m in (v.metric, v.beside, v.spread, v.p) if m))
+        metrics = list(dict.fromkeys(m for v in values for m in (v.metric, v.beside, v.spread) if m))
         printed = [column.metric for column in values if column.paper]
-        paper = run.paper.figures.filter(self.where).with_columns(**self.also)
-        frame = summary.filter(pl.col("metric") == values[0].metric).select(*self.keys, "n", "clusters")
+        labels = [name for name in (GROUP, OTHER) if name in summary.columns and grouped]
+        frame = summary.filter(pl.col("metric") == values[0].metric).select(*keys, "n", "clusters", *labels)
         if self.rows is not None:
-            frame = self.rows.join(frame, on=self.keys, maintain_order="left")  # those with a first value
-        for part in (_wide(summary, self.keys, metrics, _ENDS), _wide(paper, self.keys, printed, _PRINTED)):
-            frame = frame.join(part, on=self.keys, how="left", maintain_order="left")
-        frame = frame.with_columns(**{f"{name} as read": text for name, text in self.texts.items()})
+            frame = self.rows.join(frame, on=keys, nulls_equal=True, maintain_order="left")  # those with a first value
+        frame = _beside(frame, _wide(summary, keys, metrics, _ENDS), keys)
+        if printed:
+            paper = run.paper.figures.with_columns(column=pl.lit(None, pl.String)).filter(self.where)
+            theirs = _wide(paper.with_columns(**self.also), self.keys, printed, _PRINTED)
+            frame = _beside(frame, theirs, self.keys)
+        read: dict[str, pl.Expr] = {**({"split": pl.col(GROUP)} if labels else {}), **self.texts}
+        frame = frame.with_columns(**{f"{name} as read": text for name, text in read.items()})
         has = {metric: frame[f"published {metric}"].null_count() < len(frame) for metric in printed}
         columns: list[Column] = []
         for column in self.columns:
             own = has.get(column.metric, False) if isinstance(column, Values) else False
             columns += column.columns(has_paper=own) if isinstance(column, Values) else [column]
-        texts = {name: f"{name} as read" for name in self.texts}
+        texts = {name: f"{name} as read" for name in read}
         texts |= {f"published {metric}": f"printed {metric}" for metric, own in has.items() if own}
         shown = [name for column in columns for name in column.names]
-        kept = [*(self.rows.columns if self.rows is not None else self.keys), "n", *shown, *texts, *texts.values()]
+        kept = [*(self.rows.columns if self.rows is not None else keys), "n", *shown, *texts, *texts.values()]
         kept += [self.section] if self.section else []
         notes = [*self.notes, *_doubts(values, frame, run.paper, has)]
-        adjusted = counted.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
-        if self.test and not adjusted.is_empty():
-            notes += [correction_note(adjusted.row(0, named=True), self.test)]
-            notes += [*detectable_note(counted.iter_rows(named=True)), *disagreements(differences_in(counted))]
+        tested = counted.drop_nulls("p")
+        if self.test and not tested.is_empty():
+            notes += [correction_note(tested["tests"][0], self.test), *detectable_note(tested), *disagreements(tested)]
         title = self.title.replace("{model}", run.model_name)
         return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
 
 
 def differences(test: str, title: str = "Against each other, on the same items") -> View:
     """A row for each two sides that the summary compares: their difference, p, and p with Holm's correction."""
-    kind = pl.col("metric").str.splitn(":", 2).struct
+    other = pl.when(pl.col("condition") == pl.col("other_condition")).then(OTHER).otherwise("other_condition")
+    one = pl.when(pl.col("condition") == pl.col("other_condition")).then(GROUP).otherwise("condition")
     return View(
         title,
         ("dataset", "condition", "split", "compared"),
@@ -122,24 +124,25 @@ def differences(test: str, title: str = "Against each other, on the same items")
             Column("sides", "split"),
             Column("metric", "compared"),
             Column("n", "n"),
-            Values("difference", DIFFERENCE, interval=True, style=POINTS),
-            Values("p", P_VALUE, style=P),
-            Values("p (Holm)", HOLM, style=P),
+            Values("difference", "difference", interval=True, style=POINTS),
+            Column("p", "difference_p", **P),
+            Column("p (Holm)", "difference_p_holm", **P),
         ],
-        also={"metric": kind[0], "compared": kind[1]},
-        texts={"split": pl.when(pl.col("condition").str.contains(VERSUS)).then("condition").otherwise("split")},
+        also={"metric": pl.lit("difference"), "compared": pl.col("metric")},
+        texts={"split": minus(one, other)},
+        compares=True,
         test=test,
     )
 
 
 def place() -> pl.Expr:
-    """Condition and split in one text, without what is the ordinary case."""
-    whole, plain = pl.col("split") == ALL, pl.col("condition") == ORIGINAL
+    """Condition and group in one text, without what is the ordinary case."""
+    whole, plain = pl.col("column").is_null(), pl.col("condition") == ORIGINAL
     return (
         pl.when(whole & plain).then(pl.lit(ALL))
-        .when(plain).then("split")
+        .when(plain).then(GROUP)
         .when(whole).then("condition")
-        .otherwise(pl.format("{}, {}", "condition", "split"))
+        .otherwise(pl.format("{}, {}", "condition", GROUP))
     )  # fmt: skip
 
 
@@ -166,23 +169,30 @@ class Chart:
     domain: tuple[float, float] | None = None
     zero: bool = True
     scale: float = 100
+    compares: bool = False  # as in `View`
     notes: Sequence[str] = ()
 
     def figure(self, run: SummaryRun, table: Table | None = None) -> Figure:
-        counted = run.summary.filter(self.where)
+        counted = run.labelled.filter(COMPARES if self.compares else ~COMPARES, self.where)
         if self.rows is not None:
             keys = [name for name in self.rows.columns if name in counted.columns]
             counted = self.rows.join(counted, on=keys, maintain_order="left")
-        counted = counted.join(run.paper.figures, on=CELL, how="left", maintain_order="left").with_columns(**self.also)
+        paper = run.paper.figures.clear() if self.compares else run.paper.figures
+        counted = counted.join(paper, on=CELL, how="left", maintain_order="left").with_columns(**self.also)
         own = counted.filter(pl.col("metric") == self.metric)
-        series = [own.with_columns(source=pl.lit(self.series.replace("{model}", run.model_name)))]
+        *_, named = numbered([*self.others.values(), PAPER, self.series.replace("{model}", run.model_name)])
+        series = [own.with_columns(source=pl.lit(named), is_own=pl.lit(value=True))]
         for metric, name in self.others.items():
             other = counted.filter(pl.col("metric") == metric)
             series.append(other.with_columns(source=pl.lit(name), low=None, high=None))
         series.append(own.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None))
         points = pl.concat(series, how="diagonal_relaxed").drop_nulls("value").with_columns(
-            pl.col("value", "low", "high") * self.scale, place=self.label
+            pl.col("value", "low", "high") * self.scale, pl.col("is_own").fill_null(value=False), place=self.label
         )  # fmt: skip
+        shown = ["place", *([self.panel] if self.panel else [])]
+        cells = list(dict.fromkeys([*shown[1:], "condition", "column", "split"]))
+        if points.select(*dict.fromkeys([*shown, *cells])).unique().select(shown).is_duplicated().any():
+            points = points.with_columns(told_apart(points, cells, pl.col("place")).alias("place"))
         several = points["source"].n_unique() > 1
         plot = Points(
             points, x="value", y="place", low="low", high="high", series="source" if several else None,
@@ -205,13 +215,17 @@ class Chart:
         return View(title, keys, columns, self.where, rows=self.rows, section=section, notes=self.notes).table(run)
 
 
+def _beside(frame: pl.DataFrame, other: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    return frame.join(other, on=keys, how="left", maintain_order="left", nulls_equal=True, validate="m:1")
+
+
 def _wide(rows: pl.DataFrame, keys: Sequence[str], metrics: Sequence[str], names: Mapping[str, str]) -> pl.DataFrame:
     """The values of metrics beside each other, one row for the same keys; null where there is none."""
     found = rows.select(*keys).unique(maintain_order=True)
     for metric in metrics:
         own = rows.filter(pl.col("metric") == metric)
         named = {name.format(metric): pl.col(column) for column, name in names.items()}
-        found = found.join(own.select(*keys, **named), on=keys, how="left", maintain_order="left", validate="1:1")
+        found = _beside(found, own.select(*keys, **named), keys)
     return found
 
 

@@ -24,6 +24,7 @@ from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
 
 OFFERED = ("folder", "sentences", "report", "tables")
+BY = "by"  # a column of `Run.outcomes`
 
 
 def _is_frame(attribute: object) -> bool:
@@ -117,13 +118,22 @@ class Run(Shown):
         """What the run used that its identity and its call do not tell, such as a method; for the papers to cite."""
         return ""
 
-    def outcomes(self) -> pl.DataFrame:
-        """One row for each item and metric, for comparisons.
+    @property
+    def groupings(self) -> Sequence[str]:
+        """What items can be grouped by: names that `outcomes` takes, such as gender, verb or relation."""
+        return ()
+
+    def outcomes(self, by: str | None = None) -> pl.DataFrame:  # noqa: ARG002 - experiments look at it
+        """One row for each item, split and metric, for comparisons.
+
+        Args:
+            by: One of `groupings`.
 
         Returns:
-            dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number); where items
-            depend on each other, cluster (what they share) and, where such clusters cross, crossed (the other kind).
-            Further columns are words that items can be grouped by, such as name, gender, profession, verb or relation.
+            dataset, condition, split, metric, item (words or a stable id), value (1 and 0, or any number). Where splits
+            are groups, column (the one that a group comes from, null for all items). Where items depend on each other,
+            cluster (what they share) and, where such clusters cross, crossed (the other kind); not where each of these
+            clusters is a group itself. With `by`, `BY`: the group of the item.
 
         Raises:
             InputError: Runs of this kind cannot be compared.

@@ -41,12 +41,9 @@ def names_for_people(names: Sequence[str], own: Mapping[str, str], renamed: Mapp
     user's `item`. Columns that a table shows, such as `answer`, keep their names, and the user's is `table_answer`.
     `renamed` has other names for columns of ours.
     """
-    there = {f"table_{name}" if f"table_{name}" in names else name: user for name, user in own.items()}
-    ours = {name: renamed.get(name, name) for name in names if name not in there}
+    ours = {name: renamed.get(name, name) for name in names if name not in own}
     fixed = {name.casefold() for name in ours if name in {*COLUMNS[2:], *PAIR}}
-    users = {
-        name: f"table_{user}" if user.casefold() in fixed else user for name, user in there.items() if name in names
-    }
+    users = {name: f"table_{user}" if user.casefold() in fixed else user for name, user in own.items() if name in names}
     taken, room = {user.casefold() for user in users.values()}, {}
     for name, own_name in ours.items():
         room[name] = own_name

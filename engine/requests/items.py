@@ -18,6 +18,7 @@ RANGES = {
 """Metric → the lowest and the highest value that its numbers can have, where there are such."""
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
+OWN = "split"  # the column of groups that are the program's own words
 SEPARATOR = "|"
 ITEM = ("dataset", "condition", "item")
 """The columns that name an item."""
@@ -26,7 +27,8 @@ KEYS: dict[str, Any] = {
     **dict.fromkeys(ITEM, pl.String),
     "pair": pl.String,  # what the items share that a contrast compares; by default the item itself
     "cluster": pl.String,  # what it shares with items that depend on it
-    "splits": pl.List(pl.String),  # those that the item counts in
+    "splits": pl.List(pl.String),  # those that the item counts in: the whole, then its groups
+    "columns": pl.List(pl.String),  # the column that each of them comes from; null where groups are our own words
     "role": pl.String,  # which request of its item it is: good, bad, alone …
     WHY: pl.String,  # why the request cannot be asked; null where it can
 }
@@ -48,7 +50,7 @@ _FEW = pl.Categorical(pl.Categories("negengine.few", physical=pl.UInt16))  # dat
 _AS_NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("dataset", "condition", "role", WHY), _FEW),
     **dict.fromkeys(("item", "pair", "cluster"), pl.Categorical()),
-    "splits": pl.List(_FEW),
+    **dict.fromkeys(("splits", "columns"), pl.List(_FEW)),
 }
 _ROWS = 32_768  # that are in memory as texts
 
@@ -67,10 +69,22 @@ def collected(rows: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def by_split(items: pl.DataFrame) -> pl.DataFrame:
-    """One row for each item and split: `splits` holds one of them."""
-    several = pl.col("splits") if items.schema["splits"] == pl.List else pl.col("splits").str.split(SEPARATOR)
-    return items.with_columns(several).explode("splits").with_columns(pl.col("splits").cast(pl.String))
+def by_split(items: pl.DataFrame, clustered_by: str | None = None, by: str | None = None) -> pl.DataFrame:
+    """One row for each item and split, with `split` and the `column` of a group; the whole, the first one, has none.
+
+    `clustered_by` is the column that clusters come from, and `by` one that items are also grouped by. A group of the
+    column of clusters is itself a cluster, so its items are draws: they have no cluster.
+    """
+    if "columns" not in items.columns:
+        items = items.with_columns(columns=pl.lit(None, pl.List(pl.String)))
+    groups = pl.lit(OWN).repeat_by(pl.col("splits").list.slice(1).list.len())
+    named = items.with_columns(columns=pl.coalesce("columns", pl.concat_list(pl.lit(None, pl.String), groups)))
+    each = named.explode("splits", "columns").rename({"splits": "split", "columns": "column"})
+    each = each.with_columns(pl.col("split", "column").cast(pl.String))
+    if clustered_by is None or "cluster" not in each.columns:
+        return each
+    alone = pl.col("column").eq_missing(clustered_by) | pl.lit(by == clustered_by)
+    return each.with_columns(cluster=pl.when(~alone).then("cluster"))
 
 
 def model_identity(exported: ExportedModel) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 Items become arrays first: a question to a frame takes a tenth of a millisecond, and a summary has hundreds.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -33,15 +32,17 @@ UNKNOWN = 0
 """The number of an item that has no word in a column, such as no cluster."""
 Estimated = tuple[float, float | None, float | None, int, int | None, float | None]
 """value, low, high, n, clusters and design effect: see `estimated`."""
-VERSUS = " vs "
-DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
 SCHEMA = {
     **dict.fromkeys(("dataset", "condition", "split", "metric"), pl.String),
     **dict.fromkeys(("value", "low", "high"), pl.Float64),
     **dict.fromkeys(("n", "clusters"), pl.Int64),
     **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
+    **dict.fromkeys(("column", "other_condition", "other_split", "other_column"), pl.String),
+    **dict.fromkeys(("p", "p_holm"), pl.Float64),
     "tests": pl.Int64,
 }
+COMPARES = pl.col("other_split").is_not_null()
+"""Which rows of a summary are differences: of the side that stands first minus the other one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +59,37 @@ class Outcomes:
         return cls(values, column.is_not_null().to_numpy(), column.dtype == pl.Boolean)
 
 
-def _splits(items: pl.DataFrame) -> dict[tuple[str, str, str], NDArray[np.int64]]:
-    """Data set, condition and split → the positions of its items, in the order of the first item; `all` first."""
-    keys = ("dataset", "condition", "splits")
+class Cell(NamedTuple):
+    """What figures are of: all items of a condition, or a group of them."""
+
+    dataset: str
+    condition: str
+    split: str = ALL
+    column: str | None = None  # that the group comes from; None for the whole
+
+
+class _Places(NamedTuple):
+    rows: NDArray[np.int64]
+    in_clusters: bool  # False where the group is itself a cluster
+
+
+def _splits(items: pl.DataFrame, clustered_by: str | None = None) -> dict[Cell, _Places]:
+    """The positions of the items of each cell, in the order of the first item; the whole first."""
+    keys = [name for name in ("dataset", "condition", "splits", "columns") if name in items.columns]
     # Rows with the same splits first: there are few such groups, and each has a list of splits.
     alike = items.select(keys).with_row_index("row").group_by(keys, maintain_order=True).agg("row")
-    each = by_split(alike).drop_nulls("splits")
-    groups: dict[tuple[str, str, str], list[NDArray[np.uint32]]] = {}
-    for (dataset, condition, split), rows in zip(each.select(keys).iter_rows(), each["row"], strict=True):
-        groups.setdefault((str(dataset), str(condition), split), []).append(rows.to_numpy())
-    found = {key: np.sort(np.concatenate(own)).astype(np.int64) for key, own in groups.items()}
-    places = {key: place for place, key in enumerate(dict.fromkeys(key[:2] for key in found))}
-    return {key: found[key] for key in sorted(found, key=lambda key: (places[key[:2]], key[2] != ALL))}
+    each = by_split(alike.with_columns(cluster=pl.lit(ALL)), clustered_by).drop_nulls("split")
+    groups: dict[Cell, list[NDArray[np.uint32]]] = {}
+    clustered: dict[Cell, bool] = {}
+    for *key, cluster, rows in each.select(*Cell._fields, "cluster", "row").iter_rows():
+        dataset, condition, split, column = key
+        cell = Cell(str(dataset), str(condition), split, column)
+        groups.setdefault(cell, []).append(np.array(rows))
+        clustered[cell] = cluster is not None
+    found = {cell: np.sort(np.concatenate(own)).astype(np.int64) for cell, own in groups.items()}
+    places = {key: place for place, key in enumerate(dict.fromkeys(cell[:2] for cell in found))}
+    in_order = sorted(found, key=lambda cell: (places[cell[:2]], cell.column is not None))
+    return {cell: _Places(found[cell], clustered[cell]) for cell in in_order}
 
 
 def _outcomes(items: pl.DataFrame, metrics: Iterable[str]) -> dict[str, Outcomes]:
@@ -93,14 +113,26 @@ class Row(NamedTuple):
     condition: str
     split: str
     metric: str
-    value: float  # a fraction, correlation or p, with its 95 % interval
+    value: float  # a fraction, or any number, with its 95 % interval
     low: float | None
     high: float | None
     n: int  # of items
     clusters: int | None = None  # null where items are independent draws
     design_effect: float | None = None  # variance of the value, in units of that of independent draws
     detectable: float | None = None  # of a difference: the smallest true one that is found with a power of 80 %
-    tests: int | None = None  # of a corrected p: the tests that it is corrected for
+    column: str | None = None  # that the group `split` comes from; null for all items
+    other_condition: str | None = None  # of a difference: the second side; null for all other figures
+    other_split: str | None = None
+    other_column: str | None = None
+    p: float | None = None  # of a difference with a test
+    p_holm: float | None = None  # p after Holm's correction
+    tests: int | None = None  # those that it is corrected for
+
+    @classmethod
+    def of(cls, cell: Cell, metric: str, *figures: Any, **further: Any) -> "Row":
+        """A row of a cell; `figures` are value, low, high, n …."""
+        dataset, condition, split, column = cell
+        return cls(dataset, condition, split, metric, *figures, **{"column": column, **further})
 
 
 def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
@@ -108,66 +140,40 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
 
 
-def names_in(split: str) -> tuple[str, ...]:
-    """What a split can be named for: its name, or what stands behind the column of groups."""
-    return split, split.partition(": ")[2], split.partition("=")[2]
-
-
-def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
+def means(items: pl.DataFrame, metrics: Sequence[str], clustered_by: str | None = None) -> list[Row]:
     """Every metric in every split, with its 95 % interval, which allows for clusters.
 
-    A split that has the name of its one cluster, such as a relation of LAMA, is about it alone: its items are draws.
+    `clustered_by` is as in `by_split`.
     """
     items = items.filter(pl.any_horizontal(pl.col(metrics).is_not_null())) if metrics else items.clear()
     outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), list[Row]()
-    names = dict(pl.DataFrame({"name": items["cluster"], "number": clusters}).unique().iter_rows())
-    for (dataset, condition, split), places in _splits(items).items():
+    for cell, (places, in_clusters) in _splits(items, clustered_by).items():
         for metric, found in outcomes.items():
             own = places[found.known[places]]
             if len(own):
                 range_ = None if found.yes_or_no else RANGES.get(metric)
-                labels = clusters[own]
-                alone = any((labels == names.get(name)).all() for name in names_in(split))
-                labels = np.full(len(own), UNKNOWN) if alone else labels
+                labels = clusters[own] if in_clusters else np.full(len(own), UNKNOWN)
                 estimate = _estimated(found.values[own], labels, yes_or_no=found.yes_or_no, range_=range_)
-                rows.append(Row(dataset, condition, split, metric, *estimate))
+                rows.append(Row.of(cell, metric, *estimate))
     return rows
 
 
-def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> list[Row]:
+def cluster_means(
+    items: pl.DataFrame, metrics: Sequence[str], suffix: str, clustered_by: str | None = None
+) -> list[Row]:
     """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters."""
     outcomes, clusters = _outcomes(items, metrics), numbered(items["cluster"])
     rows: list[Row] = []
-    for (dataset, condition, split), places in _splits(items).items():
+    for cell, (places, in_clusters) in _splits(items, clustered_by).items():
         for metric, found in outcomes.items():
             own = places[found.known[places] & (clusters[places] != UNKNOWN)]
-            if not len(own) or (clusters[own] == clusters[own[0]]).all():
+            if not in_clusters or not len(own) or (clusters[own] == clusters[own[0]]).all():
                 continue
             part = pl.DataFrame({"cluster": clusters[own], "value": found.values[own]})
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
             estimate = _independent(by_cluster, (0.0, 1.0) if found.yes_or_no else RANGES.get(metric))
-            rows.append(Row(dataset, condition, split, f"{metric}{suffix}", *estimate, len(by_cluster)))
+            rows.append(Row.of(cell, f"{metric}{suffix}", *estimate, len(by_cluster)))
     return rows
-
-
-def compared(names: Iterable[str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Of the names those that compare two of the known ones, in their order: name → both. A known one may say "vs"."""
-    single = dict.fromkeys(known)
-    places = {name: [found.start() for found in re.finditer(VERSUS, name)] for name in dict.fromkeys(names)}
-    sides = {
-        name: (name[:place], name[place + len(VERSUS) :])
-        for name, own in places.items()
-        for place in own
-        if name not in single
-    }
-    return {name: both for name, both in sides.items() if set(both) <= single.keys()}
-
-
-def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: PairedDifference) -> list[Row]:
-    """The row of a difference and that of its p; `name` is the metric of the difference, `outcome` the compared one."""
-    clusters = found.clusters if found.clusters < found.n else None
-    difference = Row(*key, name, found.value, found.low, found.high, found.n, clusters, detectable=found.detectable)
-    return [difference, Row(*key, f"{P_VALUE}:{outcome}", found.p, None, None, found.n, clusters)]
 
 
 def paired(
@@ -201,47 +207,34 @@ def _paired(
 
 
 def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
-    """A summary with a row of metric `p_holm:…` after each of `p:…`, adjusted over all of them; `tests` counts them."""
-    tested = summary["metric"].str.starts_with(f"{P_VALUE}:")
-    p = summary.filter(tested)["value"].to_numpy()
-    adjusted = summary.with_row_index("order").filter(tested)
-    adjusted = adjusted.with_columns(
-        value=pl.Series(holm(p)),
-        tests=pl.lit(len(p), pl.Int64),
-        metric=pl.col("metric").str.replace(f"{P_VALUE}:", f"{HOLM}:", literal=True),
+    """A summary with p corrected over all of its tests, and their number."""
+    tested = pl.col("p").is_not_null()
+    adjusted = holm(summary["p"].drop_nulls().to_numpy())
+    place = pl.when(tested).then(tested.cum_sum() - 1)
+    tests = pl.when(tested).then(pl.lit(len(adjusted), pl.Int64))
+    return summary.with_columns(
+        p_holm=pl.Series(adjusted, dtype=pl.Float64).gather(summary.select(place).to_series()), tests=tests
     )
-    both = pl.concat([summary.with_row_index("order"), adjusted])
-    return both.sort("order", maintain_order=True).drop("order")
 
 
-def correction_note(adjusted: Mapping[str, Any], test: str) -> str:
-    """What stands below a table with corrected p-values; `adjusted` is any row of the summary with such a p."""
-    return f"p: {test}; p (Holm): corrected for the {adjusted['tests']:,} tests of this run"
+def correction_note(tests: int, test: str) -> str:
+    """What stands below a table with corrected p-values."""
+    return f"p: {test}; p (Holm): corrected for the {tests:,} tests of this run"
 
 
-def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
+def detectable_note(differences: pl.DataFrame) -> list[str]:
     """What the run can find, as a line below a table of differences of fractions; none where that cannot be told."""
-    known = [100 * row["detectable"] for row in differences if row.get("detectable") is not None]
+    known = [100 * own for own in differences["detectable"].drop_nulls()]
     if not known:
         return []
     points = " to ".join(dict.fromkeys((fixed(min(known), 1, (0,)), fixed(max(known), 1, (0,)))))
     return [f"true differences from {points} points on are found with a power of 80 %"]
 
 
-def differences_in(summary: pl.DataFrame) -> pl.DataFrame:
-    """The differences of a summary with a test: dataset, condition, split, of, value, low, high, p, p_holm."""
-    kind, keys = pl.col("metric").str.splitn(":", 2).struct, ("dataset", "condition", "split", "of")
-    long = summary.with_columns(metric=kind[0], of=kind[1])
-    found = long.filter(metric=DIFFERENCE).select(*keys, "value", "low", "high")
-    for name in (P_VALUE, HOLM):
-        found = found.join(long.filter(metric=name).select(*keys, pl.col("value").alias(name)), on=keys)
-    return found
-
-
 def disagreements(found: pl.DataFrame) -> list[str]:
     """Why intervals and tests of the same differences disagree, as lines below a table; none where they agree."""
     excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
-    small, smaller = (pl.col(name) < 1 - CONFIDENCE for name in (P_VALUE, HOLM))
+    small, smaller = (pl.col(name) < 1 - CONFIDENCE for name in ("p", "p_holm"))
     why = {
         "an interval without 0, but p is 0.05 or more: the interval is an approximation, and where few clusters "
         "differ p cannot be small; p decides": excludes & ~small,
@@ -250,7 +243,7 @@ def disagreements(found: pl.DataFrame) -> list[str]:
         "an interval without 0, but p (Holm) is 0.05 or more: an interval is about its row alone, p (Holm) about all "
         "tests": excludes & small & ~smaller,
     }
-    known = found.drop_nulls(["low", "high", P_VALUE])
+    known = found.drop_nulls(["low", "high", "p"])
     return [
         f"{counted(n, 'row has', 'rows have')} {text}" for text, which in why.items() if (n := len(known.filter(which)))
     ]

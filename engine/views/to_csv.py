@@ -15,9 +15,16 @@ MARK = "\ufeff"  # by which a spreadsheet knows that a CSV file is UTF-8
 def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
     """The rows with a header, in pieces of at most so many rows; with `;` numbers have a decimal comma."""
     how: dict[str, Any] = {"separator": separator, "decimal_comma": separator == ";"}
+    rows = without_lists(rows)
     yield pl.DataFrame(schema=rows.collect_schema()).write_csv(**how)
     for batch in batches(rows, at_once):
         yield batch.write_csv(**how, include_header=False)
+
+
+def without_lists(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Lists of words as one text each, with `|` between the words."""
+    lists = [name for name, kind in rows.collect_schema().items() if kind == pl.List(pl.String)]
+    return rows.with_columns(pl.col(name).list.join("|", ignore_nulls=True) for name in lists)
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:

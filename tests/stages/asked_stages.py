@@ -44,8 +44,9 @@ def only(frame, **wanted):
 
 
 def cell(summary, *key):
-    """The one row of a data set, condition, split and metric."""
-    return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
+    """The one row of a data set, condition, split and metric; differences have further keys."""
+    single = summary.filter(pl.col("other_split").is_null())
+    return only(single, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
 
 
 def decided(stage, model):

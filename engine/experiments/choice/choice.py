@@ -16,11 +16,12 @@ from ...requests.choice import CANDIDATE, METRICS, RIGHT, SCORES
 from ...requests.items import ALL, ITEM, by_split
 from ...requests.metrics import ROUNDING
 from ...requests.span import Span
-from ...requests.summary import Row
+from ...requests.summary import Cell, Row
 from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column, needed_columns
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
+from ..finished_run import GROUP
 from ..own_table import COLUMNS, find_columns
 from ..span_runs import JOINER, METHOD, SpanRun, method_of
 from ..table_requests import TableRequested
@@ -50,8 +51,8 @@ _RIGHT = Chart(
     "accuracy",
     "accuracy (%)",
     "Accuracy in each group.",
-    where=pl.col("split") != ALL,
-    label=pl.col("split"),
+    where=pl.col("column").is_not_null(),
+    label=pl.col(GROUP),
     panel=None,
     others={CHANCE: CHANCE},
     keys=("split",),
@@ -227,14 +228,15 @@ class Choice(TableRequested):
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
-        known = rows.select(*ITEM[:2], "splits", "chance_of_item", "accuracy").drop_nulls()
-        means = by_split(known).group_by(*ITEM[:2], "splits", maintain_order=True)
-        for dataset, condition, split, chance, n in means.agg(pl.col("chance_of_item").mean(), n=pl.len()).iter_rows():
-            yield Row(dataset, condition, split, CHANCE, chance, None, None, n)
+        known = rows.drop_nulls(["chance_of_item", "accuracy"])
+        means = by_split(known).group_by(Cell._fields, maintain_order=True)
+        found = means.agg(pl.col("chance_of_item").mean(), n=pl.len())
+        for *cell, chance, n in found.iter_rows():
+            yield Row.of(Cell(*cell), CHANCE, chance, None, None, n)
 
     @staticmethod
     def sections(run: ChoiceRun) -> list[Section]:
-        rows = {row["metric"]: row for row in run.summary.filter(split=ALL).to_dicts()}
+        rows = {row["metric"]: row for row in run.summary.filter(pl.col("column").is_null()).to_dicts()}
         said = ["No item can be judged."]
         if "accuracy" in rows:
             own, chance = rows["accuracy"], 100 * rows[CHANCE]["value"]
@@ -242,7 +244,7 @@ class Choice(TableRequested):
                 f"The right candidate is the most probable one in {percent(own['value'])} % of {own['n']:,} items.",
                 f"A model that guesses is right in {chance:.1f} %.",
             ]
-        figures = [_RIGHT.figure(run)] if run.summary["split"].n_unique() > 1 else []
+        figures = [_RIGHT.figure(run)] if run.summary["column"].count() else []
         return [
             Section("Is the right candidate the most probable one?", said, figures, run.tables(), notes=run.remarks())
         ]

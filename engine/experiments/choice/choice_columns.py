@@ -27,7 +27,7 @@ from ...text.spelling import trimmed
 from ...text.table import Table
 from ...text.table_cells import MISSING
 from ..own_table import NO, ROW, YES, yes_or_no
-from ..table_requests import RequestColumns, context, named_splits
+from ..table_requests import RequestColumns, context
 
 LABEL, TEXT, LETTER, NUMBER = "label", "text", "letter", "number"
 _LINE = re.compile(r"^\s*([A-Z])\s?[:.)]\s+(.*\S)\s*$", re.MULTILINE)
@@ -94,15 +94,8 @@ class Columns(RequestColumns):
         return (*self.needed, *self.optional, *self.candidates)
 
     @property
-    def copied(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.cluster, self.item, self.right) if name is not None)
-
-    @property
     def joint(self) -> list[str]:
         return []
-
-    def split_names(self) -> list[pl.Expr]:
-        return named_splits(self.groups)
 
     def faults(self) -> Mapping[str, pl.Expr]:
         asked = pl.col("role").is_null()

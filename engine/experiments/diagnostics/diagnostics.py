@@ -24,9 +24,9 @@ from ...basics.numerals import percent
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, KEYS, ORIGINAL, WHY, by_split
+from ...requests.items import ALL, KEYS, ORIGINAL, OWN, WHY, by_split
 from ...requests.metrics import of_item, role
-from ...requests.summary import Row
+from ...requests.summary import Cell, Row
 from ...requests.word import SEVERAL, Word
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
@@ -58,7 +58,7 @@ THRESHOLD = 0.01
 SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
 ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
 OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
-SPREAD = "sd:"
+SPREAD, DRAW = "sd:", "draw"
 TOP = max(CUTS)
 GOOD, *BAD = COMPARED = ("good", "bad", "bad2")
 AFFIRMATIVE, NEGATIVE = POLARITIES
@@ -212,24 +212,24 @@ class Diagnostics(Requested):
 
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:  # noqa: ARG003 - part of the interface
-        shuffled = [(CPRAG, one, "draw-1") for one in CPRAG_PERTURBED if one != TRUNCATED]
-        for side in ((CPRAG, TRUNCATED, ALL), *shuffled, *((ROLE, one, ALL) for one in ROLE_PERTURBED)):
-            yield from (Contrast(metric, (side[0], ORIGINAL, ALL), side) for metric in ACCURACIES)
+        shuffled = [Cell(CPRAG, one, "draw-1", DRAW) for one in CPRAG_PERTURBED if one != TRUNCATED]
+        for side in (Cell(CPRAG, TRUNCATED), *shuffled, *(Cell(ROLE, one) for one in ROLE_PERTURBED)):
+            yield from (Contrast(metric, Cell(side.dataset, ORIGINAL), side) for metric in ACCURACIES)
         for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values())))):
             for kind in kinds:
-                one, other = ((dataset, ORIGINAL, f"{polarity}{kind}") for polarity in POLARITIES)
+                one, other = (Cell(dataset, ORIGINAL, f"{polarity}{kind}", OWN) for polarity in POLARITIES)
                 yield from (Contrast(metric, one, other) for metric in (SENSITIVITY, BEYOND_THRESHOLD))
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
         """Standard deviations between shuffles."""
-        keys, metrics = ("dataset", "condition", "splits"), pl.col(*ACCURACIES)
-        drawn = by_split(rows.drop_nulls("draw")).filter(~pl.col("splits").str.starts_with("draw-"))
+        keys, metrics = Cell._fields, pl.col(*ACCURACIES)
+        drawn = by_split(rows.drop_nulls("draw")).filter(pl.col("column").ne_missing(DRAW))
         means = drawn.group_by(*keys, "draw", maintain_order=True).agg(metrics.mean())
         spread = means.group_by(*keys, maintain_order=True).agg(metrics.std(ddof=0), n=pl.len())
-        for dataset, condition, split, *values, n in spread.filter(pl.col("n") > 1).iter_rows():
+        for dataset, condition, split, column, *values, n in spread.filter(pl.col("n") > 1).iter_rows():
             for metric, value in zip(ACCURACIES, values, strict=True):
-                yield Row(dataset, condition, split, f"{SPREAD}{metric}", value, None, None, n)
+                yield Row.of(Cell(dataset, condition, split, column), f"{SPREAD}{metric}", value, None, None, n)
 
     @classmethod
     def tables(cls, run: RequestedRun) -> list[Table]:
@@ -287,6 +287,7 @@ def _rows(item: Item) -> Iterator[dict[str, Any]]:
             "pair": item.item if item.dataset == ROLE else item.cluster,
             "cluster": item.cluster,
             "splits": list(item.splits),
+            "columns": [None, *[OWN] * (len(item.splits) - 1 - bool(item.draw)), *[DRAW] * bool(item.draw)],
             "role": roles.get(one),
             "text": one.text,
             "word": one.word,

@@ -27,7 +27,7 @@ from ...requests.contrast import Contrast
 from ...requests.items import WHY
 from ...requests.ranks import AtRank
 from ...requests.stage import Kind, RequestStage
-from ...requests.summary import DIFFERENCE, HOLM, Row, means
+from ...requests.summary import COMPARES, Cell, Row, means
 from ...runs.results import finished_stage, read_frame
 from ...runs.stage import Files, FinishedParts
 from ...text.bundled import lexicon_path
@@ -44,14 +44,13 @@ from ..view import POINTS, Chart, Values, View
 
 ACTS_FILE, DATASET = "acts.parquet", "GH22"
 RATE, NO_VERB, NO_TEXT = "repetition_rate", "act_not_a_verb", "act_not_a_text"
-DROP = f"{DIFFERENCE}:{RATE}"
 RANKS, _MOST_RANKS = (1, 50, 100, 200), 100
 PATTERNS_KEY = "{} patterns sha256"  # of a variant's patterns in the identity
 _WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
 _ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
 _COLUMNS = {**_WORDS, **_ACTS}
 _RANK = pl.col("split").str.extract(r"@(\d+)$")
-_SPLIT = {"pattern": pl.col("split").str.extract(r"^(\w+)@"), "rank": _RANK}  # of `1P@50`, and of `1P@50 vs 1N@50`
+_SPLIT = {"pattern": pl.col("split").str.extract(r"^(\w+)@"), "rank": _RANK}  # of `1P@50`
 _NUMBER = {**_SPLIT, "number": _SPLIT["pattern"].str.head(-1)}
 
 
@@ -229,7 +228,7 @@ class Gh22(Requested):
         cells = rows.select(pl.col("condition").cast(pl.String), "pattern", "at_rank").unique(maintain_order=True)
         for condition, name, rank in cells.filter(pl.col("pattern").str.ends_with("P")).iter_rows():
             negative = f"{name[:-1]}N@{rank}"
-            yield Contrast(RATE, (DATASET, condition, f"{name}@{rank}"), (DATASET, condition, negative))
+            yield Contrast(RATE, Cell(DATASET, condition, f"{name}@{rank}"), Cell(DATASET, condition, negative))
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
@@ -248,8 +247,7 @@ class Gh22(Requested):
         identity = run.record.identity
         first, (variant, patterns) = min(identity["ranks"]), next(iter(run.patterns.items()))
         numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
-        splits = {number: f"{number}P@{first} vs {number}N@{first}" for number in numbers}
-        told = {n: run.told(variant, split, DROP, digits=3) for n, split in splits.items()}
+        told = {n: run.told(variant, f"{n}P@{first}", RATE, f"{n}N@{first}", digits=3) for n in numbers}
         drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
         return (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
@@ -270,9 +268,9 @@ class Gh22(Requested):
         """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
         words, made = published("gh22")["columns"], list[View]()
         ranks = sorted(run.summary.select(_RANK.unique()).to_series(), key=int)
-        metric = pl.format("{}@{}", pl.col("metric").replace({DROP: "drop"}), _RANK)  # a column for each and rank
+        metric = pl.format("{}@{}", "metric", _RANK)  # a column for each and rank
         for variant, patterns in run.patterns.items():
-            own, has_two = pl.col("condition") == str(variant), pl.col("split").str.contains(" vs ")
+            own = pl.col("condition") == str(variant)
             rows = [  # aux and adv: whether the target has that word
                 {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1]}
                 | {key: word in pattern.target.split() for key, word in words.items()}
@@ -281,9 +279,7 @@ class Gh22(Requested):
             rates = [
                 Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
             ]
-            drops = [
-                Values(f"rank {i}", f"drop@{i}", interval=True, p=f"{HOLM}:{RATE}@{i}", style=POINTS) for i in ranks
-            ]
+            drops = [Values(f"rank {i}", f"drop@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
             made += [
                 View(
                     f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
@@ -294,7 +290,7 @@ class Gh22(Requested):
                         *(Column(word, word) for word in words),
                         *rates,
                     ],
-                    where=own & ~has_two,
+                    where=own,
                     also={**_SPLIT, "metric": metric},
                     rows=pl.DataFrame(rows),
                     section="number",
@@ -303,8 +299,9 @@ class Gh22(Requested):
                     f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
                     ("pattern",),
                     [Column("n°", "pattern"), *drops],
-                    where=own & has_two,
-                    also={**_SPLIT, "metric": metric, "pattern": _NUMBER["number"]},
+                    where=own,
+                    also={"metric": pl.format("drop@{}", _RANK), "pattern": _NUMBER["number"]},
+                    compares=True,
                     test="McNemar's exact test; name–profession pairs are independent",
                 ),
             ]
@@ -312,7 +309,7 @@ class Gh22(Requested):
 
     @classmethod
     def sections(cls, run: Any) -> list[Section]:
-        adjusted = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))["value"]
+        adjusted = run.summary["p_holm"].drop_nulls()
         n, clear = run.items["pair"].n_unique(), (adjusted < 0.05).sum()
         asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."
         said = f"The affirmative and the negated sentence differ in {clear} of {len(adjusted)} comparisons"
@@ -330,19 +327,20 @@ class Gh22(Requested):
 def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
     chart = Chart(
         f"drops-{variant}",
-        DROP,
+        RATE,
         "drop (percentage points)",
         f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
         where=pl.col("condition") == str(variant),
         also=_NUMBER,
         label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
+        compares=True,
         panel=None,
     )
     return chart.figure(run, table)
 
 
 def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    own = run.summary.filter(condition=str(variant), metric=RATE).with_columns(**_SPLIT)
+    own = run.summary.filter(~COMPARES, condition=str(variant), metric=RATE).with_columns(**_SPLIT)
     number, polarity = pl.format("patterns {}", pl.col("pattern").str.head(-1)), pl.col("pattern").str.tail(1)
     named = polarity.replace({"P": "affirmative (P)", "N": "negated (N)"})
     data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)

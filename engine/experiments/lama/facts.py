@@ -21,7 +21,6 @@ from pathlib import Path
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
-from ...requests.items import SEPARATOR
 from ...text.text_lines import Row, json_rows, read_lines
 from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 
@@ -121,8 +120,6 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _fact(corpus: str, row: Row) -> Fact:
     relation = row.text("relation")  # it becomes the name of a split
-    if SEPARATOR in relation:
-        raise InputError(f"{row.location}: relation is {relation!r}; a relation must not have a {SEPARATOR}")
     queries = {"masked_sentence": row.text("masked_sentence")}
     further = ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
     queries |= {name: row.text(name) for name in further if row.fields.get(name) is not None}

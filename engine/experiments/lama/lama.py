@@ -20,13 +20,14 @@ import polars as pl
 from ...basics.numerals import percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, WHY, top_schema
-from ...requests.summary import Row, cluster_means
+from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY, top_schema
+from ...requests.summary import Cell, Row, cluster_means
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import ComparedWord
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import Option
+from ..finished_run import GROUP
 from ..published import published
 from ..requested import Requested, RequestedRun
 from ..view import Chart, Values, View
@@ -37,13 +38,13 @@ NEGATION = "negated"  # what the negations of the original queries are called am
 TOP = 3  # first tokens of each query, as in the paper's Table 2
 SAME_AS_AFFIRMATIVE = ("TREx", "P159")
 SAME = "the negation of P159 is the affirmative sentence itself"
-BY_RELATION = "-by-relation"
+BY_RELATION, RELATION = "-by-relation", "relation"
 QUERY = pl.col("role").is_null()  # affirmative, or misprimed
 DENIED = pl.col("role") == NEGATION
 NEGATED_TOP = pl.col("top1").filter(DENIED).first().over(ITEM)
 _CORPUS, _SPLIT = Column("corpus", "dataset"), Column("split", "split")
 # The single relations of a corpus with more than eight splits are in summary.parquet alone.
-_RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("split").str.contains(r"^P\d+$")
+_RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("column").eq_missing(RELATION)
 _FACTS = (pl.col("condition") == ORIGINAL) & ~_RELATION
 NEGATIONS = View(  # Table 1
     "Queries and their negations: {model} (%)",
@@ -67,9 +68,9 @@ PRECISION = View(
         Column("n", "n"),
         *(Values(f"@{k}", f"precision@{k}", interval=k == CUTS[0]) for k in CUTS),
     ],
-    where=pl.col("split") == ALL,
+    where=pl.col("column").is_null(),
 )
-_ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", "split"), "panel": None,
+_ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", GROUP), "panel": None,
                "keys": ("dataset", "split"), "notes": ["means over facts"]}  # fmt: skip
 _SAME = "of the predictions for a query and for its negation."
 CORRELATION = Chart("correlation", "spearman", "rank correlation (× 100)", f"Correlation {_SAME}", **_ALIKE)
@@ -79,7 +80,7 @@ PRIMED = Chart(
     "precision@1",
     "precision@1 (%)",
     "Share of the queries whose gold answer is the first token.",
-    where=pl.col("split") == ALL,
+    where=pl.col("column").is_null(),
     label=pl.col("condition"),
 )
 
@@ -111,7 +112,7 @@ class Lama(Requested):
         "condition": pl.when(DENIED).then(pl.lit(NEGATION)).otherwise("condition"),
         # A negation fails if its first answer is that of its query.
         "failed": pl.when(DENIED).then(pl.col("overlap@1").max().over(ITEM)).otherwise(~pl.col("first")),
-        "relation": pl.col("cluster"),
+        RELATION: pl.col("cluster"),
     }
 
     data: Annotated[
@@ -165,13 +166,15 @@ class Lama(Requested):
         return pl.DataFrame(rows, {**KEYS, **ComparedWord.asks, "place": pl.String})
 
     def _rows(self, fact: Fact) -> Iterator[dict[str, Any]]:
-        groups = published("lama")["trex"].items() if fact.corpus == Corpus.T_REX else ()  # 1-1, N-1 or N-M
+        known = published("lama")["trex"].items() if fact.corpus == Corpus.T_REX else ()
+        types = [name for name, own in known if fact.relation in own]  # 1-1, N-1 or N-M
         own = {
             "dataset": fact.corpus,
             "item": fact.item,
             "pair": fact.item,
             "cluster": fact.relation,
-            "splits": [ALL, fact.relation, *(group for group, known in groups if fact.relation in known)],
+            "splits": [ALL, fact.relation, *types],
+            "columns": [None, RELATION, *[OWN] * len(types)],
             WHY: None if self.with_p159 or (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE else SAME,
             "place": fact.location,
         }
@@ -186,11 +189,15 @@ class Lama(Requested):
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:
         for corpus in rows["dataset"].unique(maintain_order=True):
             for other in sorted(set(rows.filter(dataset=corpus)["condition"]) - {ORIGINAL}):
-                yield from (Contrast(f"precision@{k}", (corpus, ORIGINAL, ALL), (corpus, other, ALL)) for k in CUTS)
+                yield from (Contrast(f"precision@{k}", Cell(corpus, ORIGINAL), Cell(corpus, other)) for k in CUTS)
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> list[Row]:
-        return cluster_means(rows, tuple(cls.metrics), BY_RELATION)
+        return cluster_means(rows, tuple(cls.metrics), BY_RELATION, RELATION)
+
+    @classmethod
+    def clustered_by(cls, told: Mapping[str, Any]) -> str:  # noqa: ARG003 - part of the interface
+        return RELATION
 
     @classmethod
     def tables(cls, run: RequestedRun) -> list[Table]:
@@ -212,7 +219,7 @@ class Lama(Requested):
         negations, precision, examples = run.tables()
         said = (
             f"{row['dataset']}: the first token is the same in {percent(row['overlap@1'])} % of {row['n']:,} facts."
-            for row in negations.frame.filter(split=ALL).iter_rows(named=True)
+            for row in negations.frame.filter(pl.col("column").is_null()).iter_rows(named=True)
         )
         return [
             Section(

@@ -24,13 +24,14 @@ from ...requests.items import ALL, ITEMS_FILE, by_split
 from ...requests.metrics import ROUNDING
 from ...requests.span import TOKENS, WORDS, Span
 from ...requests.stage import RequestStage
-from ...requests.summary import Row
+from ...requests.summary import Cell, Row
 from ...runs.stage import Files, FinishedParts, changed
 from ...text.table import FILE_NAME, TableLike, find_column, needed_column, needed_columns
 from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
+from ..finished_run import GROUP
 from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
 from ..span_runs import JOINER, METHOD, SpanRun, method_of
 from ..table_requests import TableRequested
@@ -48,7 +49,7 @@ MEANS = {
     "per_character": _LOGPROB / pl.col("characters"),
 }
 PERPLEXITY = "perplexity"
-PUBLISHED = "published accuracies"  # a key of the metadata: model → split → accuracy
+PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published`
 _CHANCE = 0.5  # of a model that guesses
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
@@ -74,8 +75,8 @@ _RIGHT = Chart(
     _ACCURACY,
     "accuracy (%)",
     "Accuracy in each group.",
-    where=pl.col("split") != ALL,
-    label=pl.col("split"),
+    where=pl.col("column").is_not_null(),
+    label=pl.col(GROUP),
     panel=None,
     keys=("split",),
 )
@@ -153,15 +154,17 @@ class LikelihoodRun(SpanRun):
     @property
     def _pairs(self) -> View:
         """The accuracies beside chance, and beside those that others publish for the same pairs."""
-        published: Mapping[str, Mapping[str, float]] = self.record.metadata.get(PUBLISHED, {})
-        split = pl.col("split")
-        given = {f"published {model}": split.replace_strict(own, default=None, return_dtype=pl.Float64)
-                 for model, own in published.items()}  # fmt: skip
-        splits = self.summary.filter(metric=_ACCURACY).select(split.unique(maintain_order=True))
+        published: Mapping[str, Sequence[Sequence[Any]]] = self.record.metadata.get(PUBLISHED, {})
+        group, rows = ("column", "split"), self.summary.filter(metric=_ACCURACY).select("column", "split")
+        for model, own in published.items():
+            theirs = pl.DataFrame(
+                own, {**dict.fromkeys(group, pl.String), f"published {model}": pl.Float64}, orient="row"
+            )
+            rows = rows.join(theirs, on=group, how="left", nulls_equal=True, maintain_order="left")
         others = {"chance": "chance", **{f"published {model}": model for model in published}}
         columns = [*_PAIRS.columns, *(Column(heading, name, **PERCENT) for name, heading in others.items())]
         notes = [f"{', '.join(published)}: published accuracies"] if published else []
-        rows = splits.with_columns(chance=pl.lit(_CHANCE), **given)
+        rows = rows.with_columns(chance=pl.lit(_CHANCE))
         return replace(_PAIRS, rows=rows, columns=columns, notes=[*_PAIRS.notes, *notes])
 
     def methods(self, test: str) -> str:
@@ -200,7 +203,7 @@ class Likelihood(TableRequested):
     scores: ClassVar[Mapping[str, pl.Expr]] = SUMS
     metrics: ClassVar[Mapping[str, pl.Expr]] = {**RATES, **MEANS}
     written = ("comparable",)
-    figures: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # that others publish, once the table is read
+    figures: ClassVar[Mapping[str, Sequence[Any]]] = {}  # that others publish, once the table is read
     beside: ClassVar[Mapping[str, pl.Expr]] = MEANS
 
     data: Annotated[
@@ -293,10 +296,11 @@ class Likelihood(TableRequested):
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
         if rows["role"].null_count() < len(rows):
             return
-        own = by_split(rows.select("dataset", "condition", "splits", "logprob", "tokens").drop_nulls())
-        sums = own.group_by("dataset", "condition", "splits", maintain_order=True).agg(pl.all().sum(), n=pl.len())
-        for dataset, condition, split, logprob, tokens, n in sums.iter_rows():
-            yield Row(dataset, condition, split, PERPLEXITY, float(np.exp(-logprob / tokens)), None, None, n)
+        keys = ("dataset", "condition", "splits", "columns")
+        own = by_split(rows.select(*keys, "logprob", "tokens").drop_nulls(["logprob", "tokens"]))
+        sums = own.group_by(Cell._fields, maintain_order=True).agg(pl.all().sum(), n=pl.len())
+        for *cell, logprob, tokens, n in sums.iter_rows():
+            yield Row.of(Cell(*cell), PERPLEXITY, float(np.exp(-logprob / tokens)), None, None, n)
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
@@ -364,7 +368,7 @@ class Likelihood(TableRequested):
     @staticmethod
     def sections(run: LikelihoodRun) -> list[Section]:
         metric = _ACCURACY if run.columns.has_pairs else _MEAN
-        row = next(iter(run.summary.filter(split=ALL, metric=metric).to_dicts()), None)
+        row = next(iter(run.summary.filter(pl.col("column").is_null(), metric=metric).to_dicts()), None)
         if row is None:
             return [Section("Results", ["No pair can be judged."], tables=run.tables(), notes=run.remarks())]
         if run.columns.has_pairs:
@@ -377,7 +381,7 @@ class Likelihood(TableRequested):
             title, chart = "How probable are the sentences?", _PROBABLE
             mean, n = f"{row['value']:.2f}", f"{row['n']:,}"
             said = [f"The mean log-probability of a token is {mean} in {n} sentences (natural logarithm)."]
-        groups = run.summary["split"].n_unique() - 1
+        groups = run.summary.select("column", "split").n_unique() - 1
         figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
         return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from ..labels import PAIR, WANTED
 from ..own_table import NO, ROW, YES, yes_or_no
-from ..table_requests import RequestColumns, context, named_splits
+from ..table_requests import RequestColumns, context
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
@@ -61,10 +61,6 @@ class Columns(RequestColumns):
     def shares_items(self) -> bool:
         return self.pair is not None
 
-    @property
-    def copied(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.cluster, self.pair, self.acceptable) if name is not None)
-
     def row_faults(self, rows: pl.DataFrame) -> pl.Series:
         if self.pair is None:
             return super().row_faults(rows)
@@ -89,9 +85,6 @@ class Columns(RequestColumns):
         """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
         is_good = yes_or_no(str(self.acceptable), *_WORDS)
         return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
-
-    def split_names(self) -> list[pl.Expr]:
-        return named_splits(self.groups)
 
     @property
     def shared(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ...basics.paths import with_home
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
-from ...library.run import Contrast, Run
+from ...library.run import BY, Contrast, Run
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
@@ -121,7 +121,7 @@ class SelectionRun(Run):
         mask = mask_token(metadata, self.folder)
         return selected_sentences(self.every_triplet.lazy(), self.patterns, metadata["coreference"], mask)
 
-    def outcomes(self) -> pl.DataFrame:
+    def outcomes(self, by: str | None = None) -> pl.DataFrame:  # noqa: ARG002 - there are none
         raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
 
     def contrast(self, runs: Sequence[Any]) -> Contrast | None:  # noqa: ARG002 - nothing can be compared
@@ -283,7 +283,11 @@ class ScoresRun(Run):
         """Triplets are joined by their words, so only the patterns must be the same."""
         return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
 
-    def outcomes(self) -> pl.DataFrame:
+    @property
+    def groupings(self) -> Sequence[str]:
+        return ("name", "gender", "profession", "verb")
+
+    def outcomes(self, by: str | None = None) -> pl.DataFrame:
         """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs.
 
         Triplets of verbs of several tokens have a condition of their own.
@@ -297,14 +301,11 @@ class ScoresRun(Run):
             condition=condition,
             split="pattern",
             metric=pl.lit("repetition_rate"),
-            item=pl.concat_str(*PAIR, "verb", separator="|"),
+            item=pl.struct(*PAIR, "verb").struct.json_encode(),
             value=pl.col("repeated").cast(pl.Float64),
-            cluster=pl.concat_str(*PAIR, separator="|"),
-            crossed="verb",
-            name="name",
-            gender="gender",
-            profession="profession",
-            verb="verb",
+            cluster=pl.struct(*PAIR).struct.json_encode(),
+            crossed=pl.lit(None, pl.String) if by == "verb" else pl.col("verb"),  # one verb is no cluster of verbs
+            **({} if by is None else {BY: pl.col(by)}),
         )
 
     @property

@@ -13,6 +13,7 @@ from ...requests.summary import estimated
 from ...statistics.p_values import holm
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
+from ...views.labels import numbered
 from .negation_runs import ScoresRun, SelectionRun
 from .negation_tables import POINTS, published, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences
@@ -118,10 +119,9 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
     table = rates_table(run.rates, selection.patterns, selection.summary, paper)
     scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING))
     drawn = scored_patterns.with_columns(pattern=pl.format("{}, {}", "pattern", "role"))
-    ours = drawn.select(
-        "pattern", drop="drop", low="drop_low_two_way", high="drop_high_two_way", source=pl.lit(run.model_name)
-    )
-    theirs = drawn.select("pattern", drop="published", source=pl.lit("paper"))
+    ends, source = {"low": "drop_low_two_way", "high": "drop_high_two_way"}, numbered(["paper", run.model_name])
+    ours = drawn.select("pattern", "n", drop="drop", **ends, source=pl.lit(source[1]), is_own=pl.lit(value=True))
+    theirs = drawn.select("pattern", drop="published", source=pl.lit(source[0]), is_own=pl.lit(value=False))
     shown = pl.concat([ours, theirs], how="diagonal").drop_nulls("drop")
     series = "source" if shown["source"].n_unique() > 1 else None
     listed = ", ".join(
@@ -271,7 +271,11 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
     table = Table(
         "Log-probability of the expected verb: quantiles over the triplets",
         quantiles,
-        [_PATTERN, *(Column(heading, name, decimals=2) for name, heading in _QUANTILES.items())],
+        [
+            _PATTERN,
+            Column("triplets", "n"),
+            *(Column(heading, name, decimals=2) for name, heading in _QUANTILES.items()),
+        ],
         notes=["natural logarithm; the half of all triplets lies between 25 % and 75 %"],
     )
     return Figure(
@@ -287,7 +291,8 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
 
 def _quantiles(scores: pl.LazyFrame, patterns: Sequence[str], column: str) -> pl.DataFrame:
     number = pl.col(column).cast(pl.Float64)
-    own = scores.group_by("pattern").agg(number.quantile(int(q[1:]) / 100, "nearest").alias(q) for q in _QUANTILES)
+    each = (number.quantile(int(q[1:]) / 100, "nearest").alias(q) for q in _QUANTILES)
+    own = scores.group_by("pattern").agg(*each, n=pl.col(column).count())
     return own.collect().sort(_in_order("pattern", patterns), maintain_order=True)
 
 

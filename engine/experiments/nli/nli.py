@@ -19,9 +19,9 @@ from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, ORIGINAL
+from ...requests.items import ALL, ORIGINAL, OWN
 from ...requests.label import Label
-from ...requests.summary import Row
+from ...requests.summary import Cell, Row
 from ...views import Column, Section, Table
 from ..cues.cue_words import has_cue
 from ..data_sets.sources import find
@@ -207,15 +207,15 @@ class NliRun(RequestedRun):
         """Nothing: see `outcomes`."""
         return {}
 
-    def outcomes(self) -> pl.DataFrame:
+    def outcomes(self, by: str | None = None) -> pl.DataFrame:
         """Pairs by their digest, so pairs of other data never match. Two-way accuracy has a metric of its own."""
         ids = self.items.select("dataset", "condition", "item", "id")
-        found = super().outcomes().filter(pl.col("split") != WITH_CUE)  # `dev` alone is compared
+        found = super().outcomes(by).filter(pl.col("split") != WITH_CUE)  # `dev` alone is compared
         found = found.join(ids, on=("dataset", "condition", "item"), maintain_order="left")
         is_coarse = pl.col("dataset").is_in(self.coarse)
         metric = pl.when(is_coarse).then(pl.lit("accuracy:two-way")).otherwise("metric")
         return found.select(
-            *("dataset", "condition", "split"),
+            *("dataset", "condition", "column", "split"),
             metric=metric,
             item="id",
             value="value",
@@ -371,7 +371,7 @@ class Nli(Requested):
     def contrasts(cls, rows: pl.DataFrame) -> list[Contrast]:
         """P is McNemar's exact test: original pairs are independent."""
         return [
-            Contrast("accuracy", (source, NEW, one), (source, NEW, other))
+            Contrast("accuracy", Cell(source, NEW, one, OWN), Cell(source, NEW, other, OWN))
             for source in rows["dataset"].unique(maintain_order=True)
             for one, other in combinations(KINDS, 2)
         ]

@@ -9,45 +9,46 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ...requests.items import ALL, ORIGINAL
-from ...requests.summary import Row, numbered
+from ...requests.items import ALL, ORIGINAL, OWN, by_split
+from ...requests.summary import Cell, Row, numbered
 from ...statistics.clusters import cluster_sums, clustered_mean, effective_sample_size, proportion_interval
 from ...statistics.differences import combined
-from ...statistics.intervals import Ends, proportion, relative_drop_interval
+from ...statistics.intervals import proportion, relative_drop_interval
 from .nli_pairs import NEW, SOURCES
 
 WITH_CUE = "negation"
-_CELL = ("dataset", "condition", "splits")
 
 
 def figures(rows: pl.DataFrame) -> Iterator[Row]:
     """For each data set, condition and split; `rows` are judged pairs."""
-    cells = rows.explode("splits").partition_by(_CELL, as_dict=True, maintain_order=True)
-    for key, own in cells.items():
-        n, (source, condition, split) = len(own), map(str, key)
+    each = by_split(rows).partition_by(Cell._fields, as_dict=True, maintain_order=True)
+    cells = {Cell(*key): own for key, own in each.items()}
+    for cell, own in cells.items():
+        n, source = len(own), cell.dataset
         shares = {"majority": own["expected"].value_counts()["count"].to_numpy().max()}
         shares |= {f"label_share:{label}": int((own["gold"] == str(label)).sum()) for label in SOURCES[source]}
         shares |= {"truncated": int(own["truncated"].sum())}
         for metric, count in shares.items():
-            yield Row(source, condition, split, metric, count / n, None, None, n)
-        if (condition, split) == (ORIGINAL, ALL):
-            yield Row(source, condition, split, "negation_share", *proportion(int(own["negation"].sum()), n), n)
-        if condition == NEW:
-            for reference, suffix in ((ALL, ""), (WITH_CUE, "_from_negation")):
-                if (original := cells.get((source, ORIGINAL, reference))) is not None:
-                    yield from _drops((source, condition, split), original["accuracy"], own, suffix)
+            yield Row.of(cell, metric, count / n, None, None, n)
+        if cell == Cell(source, ORIGINAL):
+            yield Row.of(cell, "negation_share", *proportion(int(own["negation"].sum()), n), n)
+        if cell.condition == NEW:
+            for reference, suffix in (((ALL, None), ""), ((WITH_CUE, OWN), "_from_negation")):
+                if (original := cells.get(Cell(source, ORIGINAL, *reference))) is not None:
+                    yield from _drops(cell, original["accuracy"], own, suffix)
 
 
-def _drops(key: tuple[str, str, str], original: pl.Series, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
+def _drops(cell: Cell, original: pl.Series, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
     right, n, right_before = new["accuracy"].to_numpy(), len(new), int(original.sum())
     before = proportion(right_before, len(original))
     found = clustered_mean(*cluster_sums(right, numbered(new["cluster"])))
     clusters = found.clusters if found.clusters < n else None
     after = proportion(int(right.sum()), n) if clusters is None else (found.value, *proportion_interval(found))
-    yield Row(*key, f"drop{suffix}", before[0] - after[0], *combined(before, after), n, clusters)
+    ends = combined(before, after)
+    yield Row.of(cell, f"drop{suffix}", before[0] - after[0], *ends, n, clusters)
     if before[0] > 0:
-        ends: Ends = (None, None)
+        ends = (None, None)
         if clusters != 1:
             draws = float(n) if clusters is None else effective_sample_size(found)
             ends = relative_drop_interval(after[0] * draws, draws, right_before, len(original))
-        yield Row(*key, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, n, clusters)
+        yield Row.of(cell, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, n, clusters)

@@ -21,9 +21,9 @@ from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast, between_conditions, between_groups
-from ...requests.items import ALL, ITEMS_FILE, WHY
+from ...requests.items import ITEMS_FILE, WHY
 from ...requests.stage import RequestStage
-from ...requests.summary import DIFFERENCE, HOLM, compared
+from ...requests.summary import COMPARES
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
 from ...runs.stage import changed
@@ -32,10 +32,11 @@ from ...text.table import Table as UserTable
 from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
+from ..finished_run import GROUP, OTHER
 from ..labels import MOST_GROUPS, Labels
 from ..own_table import BY_NAME, COLUMNS, READ, ROW, OwnColumns, find_columns, said_by_name
-from ..requested import OUTCOMES, RequestedRun
-from ..table_requests import OWN_NAMES, TableRequested
+from ..requested import RequestedRun
+from ..table_requests import TableRequested
 from .probe_columns import (
     IS_TOP1,
     IS_WANTED,
@@ -100,16 +101,6 @@ class ProbeRun(RequestedRun):
         known = set(self.summary["metric"])  # nothing is right or wrong where the column `wanted` is empty
         return [metric for metric in OwnSentences.metrics if metric in known]
 
-    @cached_property
-    def groups_compared(self) -> dict[str, tuple[str, str]]:
-        """Split of a difference → the two splits that it compares."""
-        return compared(self.summary["split"], self.summary.filter(pl.col("metric") == LOGPROB)["split"])
-
-    @cached_property
-    def targets_compared(self) -> dict[str, tuple[str, str]]:
-        """Condition of a difference → the two columns of targets that it compares."""
-        return compared(self.summary["condition"], self.columns.targets)
-
     def tables(self) -> list[Table]:
         return tables(self)
 
@@ -167,25 +158,8 @@ class ProbeRun(RequestedRun):
         )
 
     @property
-    def grouped(self) -> Mapping[str, str]:  # type: ignore[override]  # groups are those of the table
-        return {name: self.kept(name) for name in self.columns.groups if name not in {*OUTCOMES, *self.metrics}}
-
-    def outcomes(self) -> pl.DataFrame:
-        """A group of the column of clusters is about this cluster alone: its rows are draws from it."""
-        found = super().outcomes()
-        if (column := self.columns.cluster) not in self.columns.groups:
-            return found
-        alone = pl.col("split").str.starts_with(f"{column}=")
-        return found.with_columns(cluster=pl.when(~alone).then("cluster"))
-
-    @property
     def minimal_pairs(self) -> tuple[str, Sequence[str]]:
-        return "pair" if self.columns.item else "item", ("condition", *map(self.kept, self.columns.groups))
-
-    @staticmethod
-    def kept(column: str) -> str:
-        """What items call a column of the table."""
-        return f"table_{column}" if column in {*OWN_NAMES, *Word.asks} else column
+        return "pair" if self.columns.item else "item", ("condition", *self.grouped.values())
 
     @property
     def _bos(self) -> bool:
@@ -197,33 +171,34 @@ class ProbeRun(RequestedRun):
 
     @property
     def _compared(self) -> str:
-        rows = self.summary.filter(pl.col("split").is_in(list(self.groups_compared)))
-        values = {(row["condition"], row["split"], row["metric"]): row for row in rows.to_dicts()}
         found, note = [], ""
-        for target, split in dict.fromkeys(key[:2] for key in values):
-            of_target = f" of {target}" if len(self.columns.targets) > 1 else ""
-            for metric, (what, scale, unit, digits) in _COMPARED.items():
-                name = f"{DIFFERENCE}:{metric}"
-                difference = self.estimate(target, name, scale, unit, digits, split)
-                said = f"{' − '.join(self.groups_compared[split])}{of_target}, {what}: {difference}"
-                if tested := values.get((target, split, f"{HOLM}:{metric}")):
-                    p = tested["value"]
-                    said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
-                    note = f", and p of a test by sign flips, corrected by Holm's method for {tested['tests']:,} tests"
-                found.append(f"{said} (n = {values[target, split, name]['n']:,})")
+        rows = self.labelled.filter(
+            COMPARES & pl.col("column").is_not_null() & (pl.col("condition") == pl.col("other_condition"))
+        )
+        sides = ("condition", "column", "split", "other_split")
+        for row in rows.sort(pl.int_range(pl.len()).min().over(sides), maintain_order=True).to_dicts():
+            of_target = f" of {row['condition']}" if len(self.columns.targets) > 1 else ""
+            what, scale, unit, digits = _COMPARED[row["metric"]]
+            said = f"{row[GROUP]} − {row[OTHER]}{of_target}, {what}: {_told(row, scale, unit, digits)}"
+            if (p := row["p_holm"]) is not None:
+                said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
+                note = f", and p of a test by sign flips, corrected by Holm's method for {row['tests']:,} tests"
+            found.append(f"{said} (n = {row['n']:,})")
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 
-    def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int, split: str = ALL) -> str:
-        row: Mapping[str, Any] = self.summary.row(
-            by_predicate=(pl.col("condition") == target) & (pl.col("split") == split) & (pl.col("metric") == metric),
-            named=True,
-        )
-        limits = (-100, 0, 100) if scale == 100 else (0,) if metric.startswith(DIFFERENCE) else ()
-        value, *ends = (
-            None if own is None else fixed(scale * own, digits, limits)
-            for own in (row["value"], row["low"], row["high"])
-        )
-        return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
+    def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
+        """A figure of all rows, for a sentence."""
+        whole = ~COMPARES & pl.col("column").is_null()
+        own = whole & (pl.col("condition") == target) & (pl.col("metric") == metric)
+        return _told(self.summary.row(by_predicate=own, named=True), scale, unit, digits)
+
+
+def _told(row: Mapping[str, Any], scale: float, unit: str, digits: int) -> str:
+    limits = (-100, 0, 100) if scale == 100 else () if row["other_split"] is None else (0,)
+    value, *ends = (
+        None if own is None else fixed(scale * own, digits, limits) for own in (row["value"], row["low"], row["high"])
+    )
+    return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,9 +310,7 @@ class OwnSentences(TableRequested):
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:
         """Groups are compared in the rows of one minimal pair, and targets in the same rows."""
-        splits = rows["splits"].explode().unique(maintain_order=True).drop_nulls().cast(pl.String)
-        groups = dict.fromkeys(split.partition("=")[0] for split in splits if split != ALL)
-        yield from between_groups(rows, groups, TESTED, MOST_GROUPS)
+        yield from between_groups(rows, TESTED, MOST_GROUPS)
         yield from between_conditions(rows, TESTED, {LOGPROB: PREFERRED})
 
     def columns(self, table: UserTable) -> Columns:

@@ -38,10 +38,6 @@ class Columns(RequestColumns):
         return self.sentence, *self.targets
 
     @property
-    def copied(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.cluster, self.item) if name is not None)
-
-    @property
     def shared(self) -> dict[str, str]:
         column = unwanted_rows(self.unwanted)[0] if self.unwanted else self.wanted
         known = {column: WANTED} if column and column != TARGET_COLUMN else {}

@@ -1,16 +1,16 @@
 """Tables and sections of `probe`: targets by group, differences, skipped rows."""
 
-import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...basics.printable import counted, isolated
+from ...basics.printable import counted
 from ...library.sentences import CORRECT
-from ...requests.summary import DIFFERENCE, HOLM, correction_note, differences_in, disagreements
+from ...requests.summary import COMPARES
 from ...statistics.intervals import CONFIDENCE
 from ...views import Column, Section, Table
+from ...views.labels import minus
+from ..finished_run import GROUP, OTHER
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
 from ..view import PERCENT, POINTS, Chart, P, Values, View
@@ -29,6 +29,8 @@ _QUESTIONS = {
 }
 _LOGARITHM = {"decimals": 2, "wrap": False}
 _N = Column("n", "n", wrap=False)
+_TEST = "sign flips of clusters, or of rows without a cluster"
+_OF_TARGETS = pl.col("condition") != pl.col("other_condition")  # of differences; the others are of groups
 
 
 def tables(run: "ProbeRun") -> list[Table]:
@@ -57,8 +59,7 @@ def sections(run: "ProbeRun") -> list[Section]:
             metric,
             title,
             f"{what.capitalize()} in each group.",
-            where=~_of_groups(run) & ~_of_targets(run),
-            label=pl.col("split"),
+            label=pl.col(GROUP),
             panel="condition" if len(run.columns.targets) > 1 else None,
             zero=metric != LOGPROB,
             scale=scale,
@@ -86,13 +87,13 @@ def _verdict(run: "ProbeRun") -> list[str]:
         for target in run.columns.targets
     ]
     said = [f"{run.model_name} was asked about {asked}. It {what} in {', '.join(shares)}."]
-    tests = differences_in(run.summary.filter(_of_groups(run)))
+    tests = run.labelled.filter(COMPARES & ~_OF_TARGETS).drop_nulls("p")
     if tests.is_empty():
         return said
-    found, n = tests.filter(pl.col(HOLM) < 1 - CONFIDENCE), counted(len(tests), "test")
+    found, n = tests.filter(pl.col("p_holm") < 1 - CONFIDENCE), counted(len(tests), "test")
     if found.is_empty():
         return [*said, f"No difference between groups is shown: p (Holm) is 0.05 or more ({n})."]
-    named = ", ".join(dict.fromkeys(" and ".join(run.groups_compared[split]) for split in found["split"]))
+    named = ", ".join(dict.fromkeys(" and ".join(sides) for sides in found.select(GROUP, OTHER).iter_rows()))
     return [*said, f"Groups differ: p (Holm) is below 0.05 in {len(found):,} of {n} ({named})."]
 
 
@@ -102,7 +103,7 @@ def _targets(run: "ProbeRun") -> Table:
     if judged:
         notes.append("correct: a wanted target is the first choice, or an unwanted one is not")
     for column in run.columns.groups:
-        n = run.asked[run.kept(column)].drop_nulls().n_unique()
+        n = run.asked[run.grouped[column]].drop_nulls().n_unique()
         if n > MOST_GROUPS:
             notes.append(f"{column} has {n:,} values; more than {MOST_GROUPS} are not compared with each other")
     clusters = run.summary["clusters"].null_count() < len(run.summary)
@@ -124,9 +125,12 @@ def _targets(run: "ProbeRun") -> Table:
 
 
 def _groups(run: "ProbeRun") -> Table:
-    notes = ["first group minus second, with 95 % intervals", *_tested(run, _of_groups(run))]
+    notes = ["first group minus second, with 95 % intervals"]
     if run.columns.groups and run.columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
+    where = ~_OF_TARGETS
+    # What both groups have in common stands there once.
+    second = pl.when(pl.col("column").n_unique().over("condition") > 1).then("other_split").otherwise(OTHER)
     return View(
         _GROUPS,
         _KEYS,
@@ -134,13 +138,15 @@ def _groups(run: "ProbeRun") -> Table:
             *_target(run),
             Column("groups", "split"),
             _N,
-            *_difference(run, LOGPROB, _of_groups(run)),
-            *_difference(run, IS_TOP1, _of_groups(run)),
+            *_difference(run, LOGPROB, where),
+            *_difference(run, IS_TOP1, where),
         ],
-        where=_of_groups(run),
-        texts={"split": pl.col("split").replace(_shown(run.groups_compared))},
+        where=where,
+        texts={"split": minus(GROUP, second)},
         section="condition",
         notes=notes,
+        compares=True,
+        test=_TEST,
     ).table(run)
 
 
@@ -153,50 +159,28 @@ def _target_pairs(run: "ProbeRun") -> Table:
             Column("group", "split"),
             _N,
             Values("preferred", PREFERRED, interval=True, style=PERCENT),
-            *_difference(run, LOGPROB, _of_targets(run)),
+            *_difference(run, LOGPROB, _OF_TARGETS),
         ],
-        where=_of_targets(run),
-        texts={"condition": pl.col("condition").replace(_shown(run.targets_compared))},
+        where=_OF_TARGETS,
+        texts={"condition": minus("condition", "other_condition")},
         section="condition",
         notes=[
             "preferred: rows in which the first target is more probable than the second",
             "log-probability: first target minus second, with 95 % intervals",
-            *_tested(run, _of_targets(run)),
         ],
+        compares=True,
+        test=_TEST,
     ).table(run)
-
-
-def _of_groups(run: "ProbeRun") -> pl.Expr:
-    return pl.col("split").is_in(list(run.groups_compared))
-
-
-def _of_targets(run: "ProbeRun") -> pl.Expr:
-    return pl.col("condition").is_in(list(run.targets_compared))
-
-
-def _shown(compared: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """What is compared → as a table says it: the column of groups stands there once."""
-    sides = {name: (isolated(one), isolated(re.sub("^[^=]*=", "", other))) for name, (one, other) in compared.items()}
-    return {name: " − ".join(both) for name, both in sides.items()}
 
 
 def _target(run: "ProbeRun") -> list[Column]:
     return [Column("target", "condition")] if len(run.columns.targets) > 1 else []
 
 
-def _tested(run: "ProbeRun", where: pl.Expr) -> list[str]:
-    adjusted = run.summary.filter(where & pl.col("metric").str.starts_with(f"{HOLM}:"))
-    test = "sign flips of clusters, or of rows without a cluster"
-    if adjusted.is_empty():
-        return []
-    found = differences_in(run.summary.filter(where))
-    return [correction_note(adjusted.row(0, named=True), test), *disagreements(found)]
-
-
-def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Values]:
+def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Column | Values]:
     heading, style = ("first choice", {**POINTS, "unit": "points"})
     if metric == LOGPROB:
         heading, style = "log-probability", {**_LOGARITHM, "signed": True}
-    found = [Values(heading, f"{DIFFERENCE}:{metric}", interval=True, style=style)]
-    tested = run.summary.filter(where & (pl.col("metric") == f"{HOLM}:{metric}"))
-    return found if tested.is_empty() else [*found, Values("p (Holm)", f"{HOLM}:{metric}", style=P)]
+    found: list[Column | Values] = [Values(heading, metric, interval=True, style=style)]
+    tested = run.summary.filter(COMPARES, where, metric=metric).drop_nulls("p")
+    return found if tested.is_empty() else [*found, Column("p (Holm)", f"{metric}_p_holm", **P)]

@@ -16,18 +16,21 @@ from ...library.shown import Shown
 from ...requests.summary import disagreements, paired
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
+from ...views.labels import told_apart
 from .estimates import (
     FITTING,
     GROUP,
     PRINTED,
-    TEXTS,
+    SHOWN,
     constant_keys,
+    differing,
     estimates,
     estimates_tables,
-    in_words,
     key_columns,
+    labelled,
     main_items,
     outcomes_of,
+    texts_of,
 )
 from .runs import labels, open_alike, other_vocabularies, refuse_unlike
 
@@ -89,7 +92,7 @@ def compare(*runs: Run | str | Path) -> Comparison:
     if own is None:
         return _between_models(found)
     sided = {id(run): run for side in own.sides.values() for run, *_ in side}
-    outcomes = {number: outcomes_of(run, GROUP) for number, run in sided.items()}
+    outcomes = {number: outcomes_of(run) for number, run in sided.items()}
 
     def of_side(run: Run, condition: str, split: str) -> pl.DataFrame:
         return outcomes[id(run)].filter(condition=condition, split=split)
@@ -104,7 +107,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     names = labels(runs)
     known = runs[0].by_construction  # without error, so that nothing is tested
     outcomes = {
-        name: outcomes_of(run, GROUP).filter(~pl.col("split").is_in(list(known)))
+        name: outcomes_of(run).filter(~pl.col("split").is_in(list(known)))
         for name, run in zip(names, runs, strict=True)
     }
     groups = {name: dict(own.group_by(*GROUP, maintain_order=True)) for name, own in outcomes.items()}
@@ -122,7 +125,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     found = estimates(items, GROUP, runs[0].drop_of)
     before, fitting = (estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING))
     if len(runs) == 2:
-        table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, GROUP, runs[0].clusters)
+        table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, SHOWN, runs[0].clusters)
     else:
         table = pairs_table(frame, runs[0].clusters)
     without = set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows())
@@ -176,8 +179,8 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
     """The table that a person reads; what is the same in all rows stands below it. Clusters: such as `relations`."""
-    shown = frame.with_columns(decimals=pl.when(pl.col("unit") == "").then(3).otherwise(1))
-    varying = [key for key in keys if frame[key].n_unique() > 1] or list(keys[-1:])
+    shown = labelled(frame).with_columns(decimals=pl.when(pl.col("unit") == "").then(3).otherwise(1))
+    varying = differing(shown, keys) or [keys[-1]]
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
     figures: dict[str, Any] = {"decimals": "decimals", "wrap": False}
     columns = [
@@ -188,14 +191,14 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
         Column("p", "p", significant=2, wrap=False),
         Column("p (Holm)", "p_holm", significant=2, wrap=False),
     ]
-    notes = _notes(frame, [key for key in keys if key not in varying], clusters)
-    return Table(title, in_words(shown), columns, notes=notes, texts=TEXTS if "metric" in varying else {})
+    notes = _notes(shown, [key for key in keys if key not in varying], clusters)
+    return Table(title, shown, columns, notes=notes, texts=texts_of(shown))
 
 
 def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
     """In how many items two models have the same outcome."""
-    shown = in_words(frame.drop_nulls("both"))
-    varying = [key for key in GROUP if shown[key].n_unique() > 1] or [GROUP[-1]]
+    shown = labelled(frame.drop_nulls("both"))
+    varying = differing(shown) or [SHOWN[-1]]
     columns = [
         *key_columns(varying),
         Column("n", "n", wrap=False),
@@ -204,16 +207,17 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
         Column("neither", "neither"),
     ]
     notes = ["--sentences both, first, second or neither lists these items with both answers"]
-    texts = TEXTS if "metric" in varying else {}
-    return Table("In how many items both models, one or neither is right", shown, columns, notes=notes, texts=texts)
+    title = "In how many items both models, one or neither is right"
+    return Table(title, shown, columns, notes=notes, texts=texts_of(shown))
 
 
 def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
     """The differences of every two models: a section for each two, `first` and `second` of the frame."""
-    table, pair = differences_table("Every two models, on the items of both", frame, GROUP, clusters), "first − second"
+    table, pair = differences_table("Every two models, on the items of both", frame, SHOWN, clusters), "first − second"
+    named = told_apart(table.frame, ["first", "second"], pl.format("{} − {}", "first", "second"))
     return replace(
         table,
-        frame=table.frame.with_columns(pl.format("{} − {}", "first", "second").alias(pair)),
+        frame=table.frame.with_columns(named.alias(pair)),
         columns=[Column(pair, pair), *(own for own in table.columns if own.heading not in {"clusters", "p"})],
         section=pair,
         notes=[*table.notes, "p alone is in JSON and CSV"],

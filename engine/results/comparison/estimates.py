@@ -7,12 +7,15 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...experiments.finished_run import group_labels
 from ...library.run import Run
-from ...requests.items import ALL
 from ...requests.summary import estimated
 from ...views import Column, Table
+from ...views.labels import numbered, told_apart
 
-GROUP = ("dataset", "condition", "split", "metric")  # the columns of outcomes that make a group
+GROUP = ("dataset", "condition", "column", "split", "metric")  # the columns of outcomes that make a group
+SHOWN = ("dataset", "condition", "split", "metric")  # those that people read; for `split`, they read `LABEL`
+LABEL = "label of the split"
 MODEL = "model"
 PERCENT = "%"
 DROP = "drop"
@@ -24,26 +27,23 @@ _FIGURES = {
 }
 
 
-def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
+def outcomes_of(run: Run, by: str | None = None) -> pl.DataFrame:
     """A run's outcomes, each item once in its group (else InputError); one without a cluster is its own cluster."""
-    outcomes = run.outcomes()
-    repeated = outcomes.filter(pl.struct(*group, "item").is_duplicated())
+    outcomes = run.outcomes(by)
+    missing = [name for name in ("column", "cluster", "crossed") if name not in outcomes.columns]
+    outcomes = outcomes.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
+    repeated = outcomes.filter(pl.struct(*GROUP, "item").is_duplicated())
     if not repeated.is_empty():
         raise InputError(
             f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items"
         )
-    missing = [name for name in ("cluster", "crossed") if name not in outcomes.columns]
-    outcomes = outcomes.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
     return outcomes.with_columns(pl.col("cluster").fill_null(pl.col("item")))
 
 
 def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str], *, every: bool = False) -> pl.DataFrame:
-    """The outcomes of estimates: with `every` all splits but those `by_construction`; else `all` where it is."""
+    """The outcomes of estimates: of all items, with `every` also of groups; no splits `by_construction`."""
     kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
-    if every:
-        return kept
-    whole = (pl.col("split") == ALL).any().over("dataset", "condition", "metric")
-    return kept.filter((pl.col("split") == ALL) | ~whole)
+    return kept if every else kept.filter(pl.col("column").is_null())
 
 
 def estimates(
@@ -64,9 +64,9 @@ def estimates(
     for name, key, part in parts:
         values = part["value"].cast(pl.Boolean) if yes_or_no[key] else part["value"]
         scale, unit = (100, PERCENT) if yes_or_no[key] else (1, "")
-        named = dict(zip(by, key, strict=True))
-        clusters, crossed, *_ = [*_clusters(part, named), None, None]
-        value, low, high, *_ = estimated(values, clusters, str(named.get("metric", "")), crossed)
+        metric = str(dict(zip(by, key, strict=True)).get("metric", ""))
+        crossed = None if part["crossed"].null_count() else part["crossed"]
+        value, low, high, *_ = estimated(values, part["cluster"], metric, crossed)
         scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
         rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit))
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
@@ -77,18 +77,58 @@ def estimates(
     return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
 
 
-def _clusters(part: pl.DataFrame, named: Mapping[str, str]) -> list[pl.Series]:
-    """The kinds of clusters that a group's items come in. A group that is itself a cluster is about this one alone."""
-    known = [part[kind] for kind in ("cluster", "crossed") if not part[kind].null_count()]
-    names = {name for key, name in named.items() if key not in {"dataset", "condition", "metric"}}
-    return [kind for kind in known if kind.n_unique() > 1 or kind[0] not in names]
+_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
+TEXTS = {"split": LABEL, "metric": "metric in words"}  # keys → the columns that people read in their place
+_HEADINGS = {"dataset": "data", "split": "group"}  # what people call the keys of a group, where it is another name
+
+
+def labelled(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with the columns of `TEXTS` for those of its keys that it has."""
+    if "split" in frame.columns:
+        frame = frame.with_columns(group_labels(frame).alias(LABEL))
+    if "metric" in frame.columns:
+        words = pl.col("metric").replace(_WORDS).str.replace_all("_", " ")
+        frame = frame.with_columns(words.alias(TEXTS["metric"]))
+    return frame
+
+
+def texts_of(frame: pl.DataFrame) -> dict[str, str]:
+    """The `TEXTS` that a labelled frame has."""
+    return {key: text for key, text in TEXTS.items() if text in frame.columns}
+
+
+def heading_of(key: str) -> str:
+    """What people call a key."""
+    return _HEADINGS.get(key, key)
+
+
+def key_columns(keys: Sequence[str]) -> list[Column]:
+    """The columns that say what a row is about."""
+    return [Column(heading_of(key), key) for key in keys]
+
+
+def differing(frame: pl.DataFrame, keys: Sequence[str] = SHOWN) -> list[str]:
+    """The keys that are not the same in all rows of a labelled frame."""
+    return [key for key in keys if frame[LABEL if key == "split" else key].n_unique() > 1]
+
+
+def constant_keys(frame: pl.DataFrame, keys: Sequence[str]) -> list[str]:
+    """A note on the keys that have the same value in all rows of a labelled frame, if there are any."""
+    said = [f"{heading_of(key)} {own}" for key in keys for own in frame[TEXTS.get(key, key)].head(1)]
+    return [f"the same everywhere: {', '.join(said)}"] if said else []
+
+
+def category(frame: pl.DataFrame, keys: Sequence[str], texts: Mapping[str, str] | None = None) -> pl.Series:
+    """For each row of a labelled frame one text for these keys, another one for others."""
+    own, read = ([known.get(key, key) for key in keys] for known in ({"split": LABEL}, texts or {"split": LABEL}))
+    return told_apart(frame, own, pl.concat_str(read, separator=" "), pl.concat_str(read, separator=", "))
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """The estimates of one unit, which a table or a chart shows together."""
 
-    frame: pl.DataFrame
+    frame: pl.DataFrame  # labelled
     is_rate: bool  # in percent
     falls: bool  # shown as a drop from 100 %
     varying: list[str]  # the keys that are not the same in all rows
@@ -103,82 +143,73 @@ class Block:
         return 1 if self.is_rate else 3
 
 
-def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
+def blocks(found: pl.DataFrame, keys: Sequence[str] = SHOWN) -> Iterator[Block]:
     """Estimates in percent, then all others."""
     for unit in (PERCENT, ""):
-        own = found.filter(pl.col("unit") == unit)
+        own = labelled(found).filter(pl.col("unit") == unit)
         if not own.is_empty():
             falls = DROP in own.columns and own[DROP].null_count() == 0
-            varying = [key for key in keys if own[key].n_unique() > 1]
+            varying = differing(own, keys)
             constant = constant_keys(own, [key for key in keys if key not in varying])
             yield Block(own, unit == PERCENT, falls, varying, constant)
 
 
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
-_LABEL, _HEADING = "label", "heading"
-_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
-IN_WORDS = "metric in words"  # a column that people read in place of `metric`
-TEXTS = {"metric": IN_WORDS}
-HEADINGS = {"dataset": "data", "split": "group"}  # what people call the keys of a group, where it is another name
-
-
-def in_words(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the names of its metrics as people read them; without metrics as it is."""
-    if "metric" not in frame.columns:
-        return frame
-    return frame.with_columns(pl.col("metric").replace(_WORDS).str.replace_all("_", " ").alias(IN_WORDS))
-
-
-def key_columns(keys: Sequence[str]) -> list[Column]:
-    """The columns that say what a row is about."""
-    return [Column(HEADINGS.get(key, key), key) for key in keys]
-
-
-def constant_keys(frame: pl.DataFrame, keys: Sequence[str]) -> list[str]:
-    """A note on the keys that have the same value in all rows, if there are any."""
-    first = in_words(frame).row(0, named=True)
-    said = [f"{HEADINGS.get(key, key)} {first[IN_WORDS if key == 'metric' else key]}" for key in keys]
-    return [f"the same everywhere: {', '.join(said)}"] if said else []
+_CATEGORY, _HEADING = "category", "heading"
+OTHER_ITEMS = "n differs between models, so their rates are not about the same items; the tests below are"
 
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
-    """A row for each model, a column for each category, from model, category, value; heading, low and high if there."""
+    """A row for each model, a column for each category, from model, category, value, n; heading, low and high if there.
+
+    n stands in a note where it is the same everywhere, else behind each value.
+    """
     ends = [name for name in ("low", "high") if name in points.columns]
-    named = points[_HEADING if _HEADING in points.columns else "category"]
-    headings = dict(zip(points["category"], named, strict=True))
-    figures = {category: [category, *(f"{category} {end}" for end in ends)] for category in headings}
-    rows: dict[str, dict[str, object]] = {}
-    for point in points.iter_rows(named=True):
-        own = (point[name] for name in ("value", *ends))
-        rows.setdefault(point[MODEL], {MODEL: point[MODEL]}).update(zip(figures[point["category"]], own, strict=True))
-    kinds = {MODEL: pl.String, **{name: pl.Float64 for own in figures.values() for name in own}}
-    columns = [Column(MODEL, MODEL)]
-    for category, heading in headings.items():
-        shown: dict[str, Any] = {end: f"{category} {end}" for end in ends}
-        columns.append(Column(heading, category, decimals=decimals, **shown))
-    return Table(title, pl.DataFrame(list(rows.values()), schema=kinds), columns, notes=notes)
+    named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
+    headings = dict(zip(points[_CATEGORY], named, strict=True))
+    names = numbered([MODEL, *(f"{own}{end}" for own in headings for end in ("", *(f" {end}" for end in ends), " n"))])
+    width = 2 + len(ends)
+    own = {category: names[1 + width * i : 1 + width * (i + 1)] for i, category in enumerate(headings)}
+    models = points[MODEL].unique(maintain_order=True)
+    frame = models.to_frame()
+    columns, texts, alike = [Column(MODEL, MODEL)], dict[str, str](), points["n"].n_unique() == 1
+    for category_, heading in headings.items():
+        value, *limits, n = own[category_]
+        given = dict(zip((value, *limits, n), ("value", *ends, "n"), strict=True))
+        part = points.filter(pl.col(_CATEGORY) == category_).select(MODEL, **given)
+        frame = frame.join(part, on=MODEL, how="left", maintain_order="left", validate="1:1")
+        shown: dict[str, Any] = dict(zip(ends, limits, strict=True))
+        if not alike:
+            frame = frame.with_columns(pl.format("n = {}", n).alias(f"{n} as read"))
+            texts[n] = f"{n} as read"
+            shown["beside"] = n
+        columns.append(Column(heading, value, decimals=decimals, **shown))
+    said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
+    if (points.group_by(_CATEGORY).agg(pl.col("n").n_unique())["n"] > 1).any():
+        said = [OTHER_ITEMS]
+    return Table(title, frame, columns, notes=[*notes, *said], texts=texts)
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
     """A table for rates, and one for other numbers; with more than `most` columns a row for each model and category."""
     tables = []
-    for block in blocks(found, GROUP):
+    for block in blocks(found):
         own, falls = block.frame, block.falls
         varying = block.varying or ["split"]
-        said = [IN_WORDS if key == "metric" else key for key in varying]
         what = "rates, %" if block.is_rate else "values, in their own unit"
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
-        notes = constant_keys(own, [key for key in GROUP if key not in varying])
+        notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
         kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
         value, low, high = block.figures
-        shown = own.select(MODEL, *varying, "n", "clusters", "unit", value=value, low=low, high=high)
-        labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
-        labels = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
-        if len(labels) <= most:
-            headings = in_words(own).select(pl.concat_str(said, separator=" ").alias(_HEADING))
-            points = labelled.rename({_LABEL: "category"}).with_columns(headings)
+        shown = own.select(
+            MODEL, *GROUP, *texts_of(own).values(), "n", "clusters", "unit", value=value, low=low, high=high
+        )
+        shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
+        order = shown[_CATEGORY].unique(maintain_order=True)
+        if len(order) <= most:
+            points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING))
             tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
             continue
         columns = [
@@ -187,7 +218,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
             Column("n", "n", wrap=False),
             Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
         ]
-        place = pl.col(_LABEL).replace_strict(labels, return_dtype=pl.Int64)
-        rows, texts = in_words(labelled.sort(place, maintain_order=True)), TEXTS if "metric" in varying else {}
-        tables.append(Table(title, rows, columns, section=_LABEL, notes=notes, texts=texts))
+        place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
+        rows = shown.sort(place, maintain_order=True)
+        tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows)))
     return tables

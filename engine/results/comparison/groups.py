@@ -7,25 +7,27 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError, did_you_mean
-from ...library.run import Run
+from ...library.run import BY, Run
 from ...library.shown import Shown
 from ...views import Column, Table
 from .estimates import (
     DROP,
     GROUP,
-    HEADINGS,
     MODEL,
-    TEXTS,
+    SHOWN,
     blocks,
+    category,
     estimates,
-    in_words,
+    heading_of,
     key_columns,
     main_items,
     outcomes_of,
+    texts_of,
 )
 from .runs import labels, open_alike, refuse_unlike
 
-_NOT_GROUPS = {"item", "value", "metric", "cluster", "crossed"}
+_KEYS = ("dataset", "condition", "split")  # what the items of every run can be grouped by, beside `Run.groupings`
+_GROUP = "group"
 _FEW = 12  # so many groups are all shown
 _ENDS, _ENDS_OF_SEVERAL = 5, 3  # else so many at each end, of one run and of several
 
@@ -37,19 +39,22 @@ class Groups(Shown):
     Attributes:
         frame: A row for each model, group and metric: the columns of `estimates`, and `effect`: by how much the group
             raises the value of all items, or the drop where there is one, in the unit of the value.
+        by: What the groups are, such as gender.
+        of: The column of the frame that names them: `group`, or else dataset, condition or split.
         clusters: What the clusters are, such as `relations`.
     """
 
     frame: pl.DataFrame
     by: str
+    of: str
     clusters: str
 
     def main_tables(self) -> list[Table]:
         """Of many groups those with the largest effect on the values, up and down."""
         most = _ENDS if self.frame[MODEL].n_unique() == 1 else _ENDS_OF_SEVERAL
-        keys = [*self._blocks, self.by]
+        keys, blocks = [*dict.fromkeys([*GROUP, self.of])], [name for name in GROUP if name not in self._groups]
         groups = self.frame.select(keys).unique(maintain_order=True)  # the strongest first
-        place, count = pl.int_range(pl.len()).over(self._blocks), pl.len().over(self._blocks)
+        place, count = pl.int_range(pl.len()).over(blocks), pl.len().over(blocks)
         ends = groups.filter((count <= _FEW) | (place < most) | (place >= count - most))
         kept = self.frame.join(ends, on=keys, how="semi", nulls_equal=True, maintain_order="left")
         said = f"shown: the {most} groups that raise a figure most, and the {most} that lower it most; "
@@ -60,17 +65,18 @@ class Groups(Shown):
         return self.frame.to_dicts()
 
     @property
-    def _blocks(self) -> list[str]:
-        return [key for key in GROUP if key != self.by]
+    def _groups(self) -> list[str]:
+        """The columns that name a group."""
+        return ["column", "split"] if self.of == "split" else [self.of]
 
     def tables(self) -> list[Table]:
-        tables = []
-        for block in blocks(self.frame, self._blocks):
+        tables, shown = [], [key for key in SHOWN if key not in self._groups]
+        for block in blocks(self.frame, shown):
             value, low, high = block.figures
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
                 *key_columns(block.varying),
-                *key_columns([self.by]),
+                Column(heading_of(self.by), self.of),
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
@@ -84,10 +90,9 @@ class Groups(Shown):
                 f"effect on the {figure} of all: by how much the group raises or lowers the {figure} of all items",
             ]
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
-            shown = block.frame.with_columns(block=pl.concat_str([*block.varying, pl.lit("")], separator=" "))
-            texts = TEXTS if "metric" in block.varying else {}
-            named, title = in_words(shown), f"{what} by {HEADINGS.get(self.by, self.by)}"
-            tables.append(Table(title, named, columns, section="block", notes=notes, texts=texts))
+            rows = block.frame.with_columns(category(block.frame, block.varying or [self.of]).alias("block"))
+            section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by)}"
+            tables.append(Table(title, rows, columns, section=section, notes=notes, texts=texts_of(rows)))
         return tables
 
 
@@ -107,25 +112,30 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     """
     found = open_alike(runs)
     refuse_unlike(found)
-    names = labels(found)
-    outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, found, strict=True)}
-    known = [name for name in outcomes[names[0]].columns if name not in _NOT_GROUPS]
-    column = "split" if by in {"pattern", "group"} and by not in known else by
-    if column not in known:
-        near = did_you_mean(by, known)
+    key, known = {"pattern": "split", "group": "split"}.get(by, by), found[0].groupings
+    own = by if by in known else None  # a name of the items', or the user's, comes first
+    if own is None and key not in _KEYS:
+        listed = [*known, *_KEYS]
+        near = did_you_mean(by, listed)
         raise InputError(
-            f"--by {by}: the items of {found[0].folder} cannot be grouped so: {near}give {', '.join(sorted(known))}"
+            f"--by {by}: the items of {found[0].folder} cannot be grouped so: {near}give {', '.join(sorted(listed))}"
         )
-    kept = {name: main_items(own, found[0].by_construction, every=column == "split") for name, own in outcomes.items()}
-    keys = [key for key in GROUP if key != column]
-    frame = estimates(kept, [*keys, column], found[0].drop_of)
+    of = key if own is None else _GROUP
+    outcomes = {name: outcomes_of(run, own) for name, run in zip(labels(found), found, strict=True)}
+    kept = {
+        name: main_items(items, found[0].by_construction, every=of == "split").rename({BY: _GROUP}, strict=False)
+        for name, items in outcomes.items()
+    }
+    group = ["column", "split"] if of == "split" else [of]
+    keys = [name for name in GROUP if name not in group]
+    frame = estimates(kept, [*keys, *group], found[0].drop_of)
     over = pl.col("value").mul(pl.col("n")).sum().over(MODEL, *keys) / pl.col("n").sum().over(MODEL, *keys)
     share = pl.col("n") / pl.col("n").sum().over(MODEL, *keys)
     effect = (pl.col("value") - over) * share
     if DROP in frame.columns:
         effect = pl.when(pl.col(DROP).is_null()).then(effect).otherwise(0 - effect)
-    first, strength = pl.col("row").min(), pl.col("effect").mean().over(*keys, column)
-    order = [first.over(*keys), strength, pl.col(column), first.over(MODEL)]
+    first, strength = pl.col("row").min(), pl.col("effect").mean().over(*keys, *group)
+    order = [first.over(*keys), strength, *map(pl.col, group), first.over(MODEL)]
     frame = frame.with_columns(effect=effect).with_row_index("row")
-    frame = frame.sort(order, descending=[False, True, False, False]).drop("row")
-    return Groups(frame, column, found[0].clusters)
+    frame = frame.sort(order, descending=[False, True, *[False] * len(group), False]).drop("row")
+    return Groups(frame, by, of, found[0].clusters)

@@ -9,6 +9,7 @@ import polars as pl
 from ...basics.errors import InputError
 from ...library.run import Run
 from ...runs.record import differences
+from ...views.labels import numbered
 from ..finished import open_run
 from .estimates import MODEL
 
@@ -67,7 +68,7 @@ def labels(runs: Sequence[Run]) -> list[str]:
         named = [name if counts[name] == 1 else f"{name} ({folder})" for name, folder in both]
         if len(set(named)) == len(named):
             break
-    return named
+    return numbered(named)
 
 
 def item_rows(*runs: Run | str | Path) -> pl.LazyFrame:

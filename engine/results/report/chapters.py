@@ -17,8 +17,9 @@ from ...library.run import Run
 from ...runs.record import read_run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
+from ...views.labels import told_apart
 from ..comparison.compare import compare, differences_table
-from ..comparison.estimates import GROUP, MODEL, PRINTED, models_in_rows
+from ..comparison.estimates import MODEL, PRINTED, SHOWN, category, differing, labelled, models_in_rows
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
 from .single_sentences import asked, codes, examples
@@ -30,7 +31,6 @@ _COLUMNS = {
 }
 _LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json
 _MOST_ROWS = 40  # of a chart; more differences are in the table alone
-_OTHERS = ("paper", "majority baseline")  # series of a figure that are not the model itself
 
 
 def chapter(run: Run, title: str) -> Chapter:
@@ -142,7 +142,7 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
         for figure in (own for own in section.figures if own.joint):
             same = [[own for own in other.figures if own.name == figure.name] if other else [] for other in others]
             present = [(name, own[0]) for name, own in zip(names, same, strict=True) if own]
-            figures.append(_joined(present))
+            figures.append(joined(present))
             tables += _printed(present)
         if figures:
             sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
@@ -151,20 +151,21 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
     return [together, *single]
 
 
-def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
+def joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     """One figure with a series for each run. A run's own series, such as published values, keep their names."""
     first, plot = figures[0][1], figures[0][1].plot
     assert isinstance(plot, Points | Lines)  # noqa: S101 - the kinds of charts that have series
-    inner = plot.series if isinstance(plot, Points) else None
-    frames = []
-    for name, figure in figures:
-        said = pl.lit(name)
-        if inner:  # such as `source`: the model itself, or the paper
-            for other in _OTHERS:
-                said = pl.when(pl.col(inner) == other).then(pl.lit(f"{name}, {other}")).otherwise(said)
-        frames.append(figure.plot.data.with_columns(said.alias(MODEL)))
+    data = pl.concat([own.plot.data.with_columns(run=pl.lit(name)) for name, own in figures], how="diagonal_relaxed")
+    if "is_own" in data.columns:  # beside others, such as the paper's points
+        source = pl.when("is_own").then(None).otherwise("source").alias("source")
+        said = pl.concat_str("run", "source", separator=", ", ignore_nulls=True)
+        data = data.with_columns(source).with_columns(
+            told_apart(data.with_columns(source), ["run", "source"], said).alias(MODEL)
+        )
+    else:
+        data = data.with_columns(pl.col("run").alias(MODEL))
     panel = plot.panel if isinstance(plot, Points) else plot.series
-    drawn = replace(plot, data=pl.concat(frames, how="diagonal_relaxed"), series=MODEL, panel=panel)
+    drawn = replace(plot, data=data, series=MODEL, panel=panel)
     tables = [figure.table.frame.select(pl.lit(name).alias(MODEL), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
@@ -190,9 +191,8 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
     points = []
     for name, figure in figures:
         own = figure.plot.data
-        if plot.series:
-            own = own.filter(~pl.col(plot.series).is_in(_OTHERS))
-        points.append(own.select(pl.lit(name).alias(MODEL), category=plot.y, value=plot.x, **ends))
+        own = own.filter("is_own") if "is_own" in own.columns else own  # beside others, such as the paper's points
+        points.append(own.select(pl.lit(name).alias(MODEL), "n", category=plot.y, value=plot.x, **ends))
     return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points))]
 
 
@@ -213,7 +213,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         if own.is_empty():
             said.append(f"{first} and {second} have no test: they have no item in common.")
             continue
-        table = differences_table(f"{first} − {second}, on the items of both runs", own, GROUP, runs[0].clusters)
+        table = differences_table(f"{first} − {second}, on the items of both runs", own, SHOWN, runs[0].clusters)
         drawn = _difference_figure(own, table, first, second, len(figures) + 1)
         figures += drawn
         tables += [] if drawn else [table]
@@ -223,11 +223,11 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:
     points = frame.filter(pl.col("unit") != "")
     if len(points) > _MOST_ROWS:
-        points = points.filter(pl.col("split") == "all")
+        points = points.filter(pl.col("column").is_null())
     if not 0 < len(points) <= _MOST_ROWS:
         return []
-    keys = [name for name in GROUP if points[name].n_unique() > 1] or ["split"]
-    named = points.with_columns(what=pl.concat_str(keys, separator=" "))
+    points = labelled(points)
+    named = points.with_columns(category(points, differing(points) or ["split"]).alias("what"))
     axis = f"{first} − {second} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."

@@ -12,7 +12,7 @@ from ...basics.atomic import make_place, write_atomically
 from ...basics.errors import InputError, did_you_mean, needs_extra
 from ...basics.frames import write_frame
 from ...runs.record import RUN_FILE
-from ...views.to_csv import MARK, csv_rows
+from ...views.to_csv import MARK, csv_rows, without_lists
 from ...views.to_json import json_lines
 
 _SHEET_ROWS, _CELL = 1_048_576, 32_767  # what a sheet of .xlsx holds, with its header; characters of a cell
@@ -69,7 +69,7 @@ class RowFile:
 
     def _put(self, rows: pl.LazyFrame, path: Path) -> None:
         if self.path.suffix == ".xlsx":
-            _write_sheet(rows.collect(engine="streaming"), path)
+            _write_sheet(without_lists(rows).collect(engine="streaming"), path)
             return
         pieces = csv_rows(rows, ";") if self.semicolon else _PIECES[self.path.suffix](rows)
         with path.open("w", encoding="utf-8", newline="") as stream:

@@ -10,7 +10,6 @@ import polars as pl
 from ...basics.errors import InputError, did_you_mean
 
 _MOST_LISTED = 12
-_SPLITS = "splits"  # several splits in one cell
 _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
     "!=": lambda column, value: column.ne_missing(value),
     ">=": pl.Expr.ge,
@@ -105,9 +104,9 @@ def _condition(rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter, place: obj
         values = list(wanted.values)
     if wanted.sign != "=":
         return _COMPARED[wanted.sign](column, values[0])
-    if kind != pl.String:
+    if kind not in (pl.String, pl.List(pl.String)):
         return column.is_in(values)
-    words = column.str.split("|") if wanted.column == _SPLITS else pl.concat_list(column)
+    words = column if kind == pl.List else pl.concat_list(column)  # several words in one cell
     known = rows.select(words.explode().unique(maintain_order=True).drop_nulls()).collect().to_series().to_list()
     for value in values:
         if value not in known:
@@ -115,9 +114,9 @@ def _condition(rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter, place: obj
             few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
             hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
             raise InputError(f"{wanted.said(value)}: {place} does not have it: {hint}".rstrip())
-    if wanted.column == _SPLITS:
-        return pl.any_horizontal(words.list.contains(value) for value in values)
-    return column.is_in(values)
+    if kind == pl.String:
+        return column.is_in(values)
+    return pl.any_horizontal(words.list.contains(value) for value in values)
 
 
 def _number(wanted: Filter, value: str) -> float:

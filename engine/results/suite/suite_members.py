@@ -13,7 +13,6 @@ from ...basics.errors import InputError
 from ...experiments.registry import library_function
 from ...inference.exported import load_exported
 from ...library.run import Run
-from ...requests.items import ALL
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table
@@ -109,7 +108,7 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     frames = []
     for member, run in finished:
         with suppress(InputError):  # a run without items to compare
-            outcomes = main_items(outcomes_of(run, GROUP), run.by_construction, every=True)
+            outcomes = main_items(outcomes_of(run), run.by_construction, every=True)
             found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
             model, export = member.model, run.record.metadata.get("export") or {}
             said = (member.probe.label, model.series, model.step, export.get("revision"), str(run.folder))
@@ -134,14 +133,16 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
         runs = [run for member, run in finished if member.probe.label == probe]
         notes: list[str] = []
         if fitting and (count := own.select(GROUP).n_unique() if len(own) else 0) > PRINTED:
-            whole = own.filter(pl.col("split") == ALL)
+            whole = own.filter(pl.col("column").is_null())
             first = own.select(GROUP).unique(maintain_order=True).head(PRINTED)
             own = whole if len(whole) else own.join(first, on=GROUP, how="semi", maintain_order="left")
             notes = [f"{own.select(GROUP).n_unique()} of {count} groups; results.csv and -v have all"]
         if own.is_empty():
             tables += [replace(table, title=f"{probe}: {table.title}") for run in runs for table in run.tables()]
             continue
-        own = own.select([name for name in own.columns if own[name].null_count() < len(own) or name in {"low", "high"}])
+        own = own.select(
+            [name for name in own.columns if own[name].null_count() < len(own) or name in {"low", "high", "column"}]
+        )
         made = estimates_tables(own, runs[0].clusters, most=FITTING if fitting else PRINTED)
         tables += [replace(table, title=f"{probe}: {table.title}", notes=[*table.notes, *notes]) for table in made]
     return tables

@@ -9,10 +9,9 @@ import polars as pl
 from ...basics.apart import stem
 from ...basics.errors import InputError
 from ...basics.printable import counted
-from ...requests.items import ALL
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
-from ..comparison.estimates import GROUP, Block, blocks
+from ..comparison.estimates import GROUP, Block, blocks, category, texts_of
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
@@ -88,16 +87,16 @@ def _chapters(
 def curves(found: pl.DataFrame, probe: str) -> list[Figure]:
     """From the rows of a probe, a figure for rates and one for other numbers; none without several steps."""
     several = found.filter(pl.col("step").is_not_null()).filter(pl.col("step").n_unique().over("series") > 1)
-    return [_figure(block, probe) for block in blocks(several, GROUP)]
+    return [_figure(block, probe) for block in blocks(several)]
 
 
 def _figure(block: Block, probe: str) -> Figure:
     own, varying, (value, low, high) = block.frame, block.varying, block.figures
     what = "rate, %" if block.is_rate else "value"
     what = "drop of the repetition rate, percentage points" if block.falls else what
-    category = pl.concat_str(varying, separator=" ") if varying else pl.lit(str(own["split"][0]))
-    names = ("series", "step", "model", *varying, "n")
-    points = own.select(*names, category=category, value=value, low=low, high=high)
+    named = category(own, varying or ["split"])
+    keys = ("series", "step", "model", *GROUP, *texts_of(own).values())
+    points = own.select(*keys, "n", category=named, value=value, low=low, high=high)
     points = points.sort("series", "step", maintain_order=True)
     drawn, notes = _drawn(points)
     panels, runs = drawn["category"].n_unique(), points["series"].unique(maintain_order=True).to_list()
@@ -109,7 +108,8 @@ def _figure(block: Block, probe: str) -> Figure:
         Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
     notes = ["[95 % interval]", *block.constant, *notes]
-    table = Table(f"{probe} over training: {what}", points.drop("category"), columns, notes=notes)
+    title, frame = f"{probe} over training: {what}", points.drop("category")
+    table = Table(title, frame, columns, notes=notes, texts=texts_of(frame))
     alt = (
         f"Curves of {probe} over {points['step'].n_unique()} steps of {', '.join(runs[:4])}"
         f"{' and others' if len(runs) > 4 else ''}, in {counted(panels, 'chart')}: {what} against the step, with 95 % "
@@ -130,8 +130,8 @@ def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
     count = points["category"].n_unique()
     if count <= _MOST_PANELS:
         return points, ()
-    if "split" in points.columns and len(whole := points.filter(pl.col("split") == ALL)) > 0:
-        points = whole
+    whole = points.filter(pl.col("column").is_null())
+    points = points if whole.is_empty() else whole
     kept = points["category"].unique(maintain_order=True).head(_MOST_PANELS).to_list()
     said = f"drawn: {len(kept)} of {count} groups; the table has all"
     return points.filter(pl.col("category").is_in(kept)), (said,)

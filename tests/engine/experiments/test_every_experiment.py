@@ -4,6 +4,7 @@ The folders beside this file test what an experiment asks, and what it counts.
 """
 
 import json
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -121,7 +122,7 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
         {"repetition_rate"},
     ),
     "probe": (
-        ["In 5 sentences of our own we compared", "; group=affirmative − group=negated of other, share", ", p = "],
+        ["In 5 sentences of our own we compared", "; affirmative − negated of other, share", ", p = "],
         [FOUND],
         {"first-choice", "log-probability"},
         {"is_top1", "logprob", "repeats_word"},
@@ -199,17 +200,18 @@ def test_a_plain_count_of_the_items_gives_the_summary(name, made):
         assert items.select(pl.col("cues", "kinds").str.count_matches("|", literal=True)).is_duplicated().all()
         return
     metrics = list(run.metrics)
-    lists = items.schema["splits"] == pl.List
-    each = items.with_columns("splits" if lists else pl.col("splits").str.split("|")).explode("splits")
-    means = {
-        (*key, metric): own[metric].cast(pl.Float64).mean()
-        for key, own in each.group_by("dataset", "condition", "splits")
-        for metric in metrics
-    }
-    rows = run.summary.filter(pl.col("metric").is_in(metrics))
+    values = defaultdict(list)
+    for row in items.to_dicts():
+        for place, split in enumerate(row["splits"]):
+            column = (row.get("columns") or row["splits"])[place] if place else None
+            column = "split" if place and (not row.get("columns") or column is None) else column
+            for metric in metrics:
+                values[row["dataset"], row["condition"], split, column, metric] += [row[metric]]
+    rows = run.summary.filter(pl.col("metric").is_in(metrics), pl.col("other_split").is_null())
     assert len(rows)
-    for *key, value in rows.select("dataset", "condition", "split", "metric", "value").iter_rows():
-        assert value == pytest.approx(means[tuple(key)], nan_ok=True), key
+    for *key, value in rows.select("dataset", "condition", "split", "column", "metric", "value").iter_rows():
+        known = [float(own) for own in values[tuple(key)] if own is not None]
+        assert value == pytest.approx(sum(known) / len(known), nan_ok=True), key
 
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it

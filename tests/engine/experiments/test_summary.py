@@ -6,23 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.requests import summary
 from negengine.engine.requests.contrast import Contrast, contrast_rows
-from negengine.engine.requests.items import ALL, ORIGINAL, collected
+from negengine.engine.requests.items import ALL, ORIGINAL, OWN, collected
 from negengine.engine.results.comparison.estimates import GROUP, estimates
 from negengine.engine.statistics.intervals import proportion
 from scipy import stats
 
-BOTH = [Contrast("right", ("D", ORIGINAL, ALL), ("D", "b", ALL), by="item")]
+BOTH = [Contrast("right", summary.Cell("D", ORIGINAL), summary.Cell("D", "b"), by="item")]
 
 
 def items(rows):
-    """From (condition, item, splits, cluster, right)."""
+    """From (condition, item, splits, cluster, right); splits are `NAME` or `all` and `NAME`."""
     names = ("condition", "item", "splits", "cluster", "right")
-    return pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
-
-
-def listed(rows):
-    """The same, with splits as requests have them."""
-    return items(rows).with_columns(pl.col("splits").str.split("|"))
+    own = pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
+    return own.with_columns(pl.col("splits").str.split("|")) if own["splits"].dtype == pl.String else own
 
 
 def plain(outcomes, condition=ORIGINAL, clusters=None):
@@ -50,7 +46,7 @@ def test_a_fraction_has_wilsons_interval_and_a_mean_students_and_clusters_widen_
     z2 = stats.norm.ppf(0.975) ** 2
     (whole, part) = summary.means(items(plain([True, True, None, True, False])), ["right"])
     assert whole[:4] == ("D", ORIGINAL, ALL, "right")
-    assert (part.split, part[4:]) == ("H", whole[4:])
+    assert (part.split, part.column, part[4:11]) == ("H", OWN, whole[4:11])
     assert (whole.value, whole.n, whole.clusters) == (0.75, 4, None)
     assert (whole.low + whole.high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
     (whole, _) = summary.means(items(plain([0.0, 1.0, 2.0])), ["right"])
@@ -72,21 +68,19 @@ def test_items_of_one_cluster_have_no_interval_and_no_p_unless_the_group_is_the_
     same, crossed = (pl.Series([name] * len(right)) for name in ("A", "verb"))
     rows = [(condition, str(i), f"{ALL}|A", "A", own) for condition, side in ((ORIGINAL, right), ("b", other))
             for i, own in enumerate(side)]  # fmt: skip
-    whole, named, *_ = summary.means(items(rows), ["right"])
+    whole, named, *_ = summary.means(items(rows), ["right"], OWN)
     assert (whole.low, whole.high, whole.clusters) == (None, None, 1)
-    assert named[4:7] == proportion(sum(right), len(right))  # a split with the name of its cluster: items are draws
-    difference, p = contrast_rows(listed(rows), BOTH)
-    assert (difference.low, difference.high, p.value) == (None, None, 1)
+    assert named[4:7] == proportion(sum(right), len(right))  # of the column of clusters: items are draws
+    (difference,) = contrast_rows(items(rows), BOTH)
+    assert (difference.low, difference.high, difference.p) == (None, None, 1)
     each = pl.Series([str(i) for i in range(len(right))])
     for kinds in ((same, None), (same, each), (each, crossed)):
         found = summary.paired(pl.Series(right), pl.Series(other), *kinds)
         assert (found.low, found.high, found.p) == (None, None, 1)
         assert summary.estimated(pl.Series(right), kinds[0], crossed=kinds[1])[1:3] == (None, None)
-    frame = pl.DataFrame({**dict(zip(GROUP, ("D", "c", ALL, "right"), strict=True)), "item": each, "group": "A",
+    frame = pl.DataFrame({**dict(zip(GROUP, ("D", "c", None, ALL, "right"), strict=True)), "item": each,
                           "value": pl.Series(right).cast(pl.Float64), "cluster": "A", "crossed": None})  # fmt: skip
-    of_all, of_group = (estimates({"m": frame}, [*GROUP, *by]) for by in ((), ("group",)))
-    assert of_all.select("low", "high").row(0) == (None, None)
-    assert of_group.select("low", "high").row(0) == pytest.approx([100 * end for end in named[5:7]])
+    assert estimates({"m": frame}, GROUP).select("low", "high").row(0) == (None, None)
 
 
 @given(st.lists(st.integers(-300, 0), min_size=2, max_size=9), st.sampled_from([1, 2]))
@@ -100,7 +94,7 @@ def test_clusters_count_the_same_whatever_their_size():
     """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster, as in B's own split, has no such mean, and no cluster is none."""
     outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0), (None, 1)]
     rows = [(ORIGINAL, str(i), f"{ALL}|{name}", name, right) for i, (name, right) in enumerate(outcomes)]
-    (row,) = summary.cluster_means(items(rows), ["right"], "-by-cluster")
+    (row,) = summary.cluster_means(items(rows), ["right"], "-by-cluster", OWN)
     assert (row.split, row.metric, row.value, row.n) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
 
 
@@ -125,33 +119,31 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
 
     Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point.
     """
-    found = [*contrast_rows(listed([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)]
-    for row, kind, value in zip(found, ("difference", "p"), (4 / 5, 1 / 8), strict=True):
-        assert row[:5] == ("D", "original vs b", ALL, f"{kind}:right", pytest.approx(value))
-        assert row.n == 5
-    assert [*contrast_rows(listed(plain([True])), BOTH)] == []
+    (row,) = contrast_rows(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
+    assert row[:5] == ("D", ORIGINAL, ALL, "right", pytest.approx(4 / 5))
+    assert (row.n, row.p, row.other_condition, row.other_split, row.other_column) == (5, 1 / 8, "b", ALL, None)
+    assert [*contrast_rows(items(plain([True])), BOTH)] == []
     clusters = [str(i // 2) for i in range(8)]
     rows = [*plain([True] * 8, clusters=clusters), *plain([False] * 8, "b", clusters)]
-    difference, p = contrast_rows(listed(rows), BOTH)
-    assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
+    (difference,) = contrast_rows(items(rows), BOTH)
+    assert (difference.value, difference.clusters) == (1, 4)
     assert difference.low < 1 == difference.high
-    assert p.value == pytest.approx(2 / 2**4)
+    assert difference.p == pytest.approx(2 / 2**4)
     # Of five positive differences of numbers p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴.
     first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
     alone, clustered = (summary.paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
     assert (alone.value, alone.p, clustered.p) == pytest.approx((0.3, 2 / 2**5, 2 / 2**4))
 
 
-def test_holm_adjusts_over_all_tests_and_stands_after_each():
+def test_holm_adjusts_over_all_tests():
     """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
     tests = {"a": 0.05, "b": 0.01, "c": 0.04}
-    rows = [summary.Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
+    rows = [summary.Row("D", "x", ALL, name, 0.1, None, None, 9, p=p) for name, p in tests.items()]
     found = summary.with_holm(summary.frame([summary.Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
     assert found.schema == summary.SCHEMA
-    metrics = [f"{prefix}:{name}" for name in tests for prefix in ("p", "p_holm")]
-    assert found["metric"].to_list() == ["right", *metrics]
-    assert found["tests"].to_list() == [None, None, 3, None, 3, None, 3]
-    assert found["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
+    assert found["metric"].to_list() == ["right", *tests]
+    assert found["tests"].to_list() == [None, 3, 3, 3]
+    assert found["p_holm"].to_list() == [None, *map(pytest.approx, [0.08, 0.03, 0.08])]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +156,5 @@ def test_holm_adjusts_over_all_tests_and_stands_after_each():
     ],
 )
 def test_where_interval_and_p_disagree_a_line_says_why(low, high, p, holm, said):
-    rows = [("D", "a", "b", "difference:right", 1.0, low, high, 9)]
-    rows += [("D", "a", "b", f"{kind}:right", value, None, None, 9) for kind, value in (("p", p), ("p_holm", holm))]
-    found = summary.disagreements(summary.differences_in(summary.frame(rows)))
+    found = summary.disagreements(summary.frame([summary.Row("D", "a", "b", "x", 1.0, low, high, 9, p=p, p_holm=holm)]))
     assert [line[: len(said)] for line in found] == ([said] if said else [])

@@ -6,6 +6,7 @@ after a change that is meant, set WRITE_VIEWS=1, run this file, and read the dif
 
 import os
 import tomllib
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -18,7 +19,8 @@ from negengine.engine.experiments.negation.negation_tables import published as p
 from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.published import CELL, paper_of
-from negengine.engine.requests.summary import frame
+from negengine.engine.requests.items import OWN
+from negengine.engine.requests.summary import Row, frame
 from negengine.engine.requests.word import SEVERAL
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.charts import Points
@@ -30,14 +32,19 @@ SHUFFLES = ("shuffled", "shuffled-truncated")
 
 def values(*cells, n=40):
     """Rows of a summary whose values all differ: 0.50, 0.51 …, with an interval of ± 0.1."""
-    return [(*cell, *(round(end + i / 100, 2) for end in (0.5, 0.4, 0.6)), n) for i, cell in enumerate(cells)]
+    ends = [[round(end + i / 100, 2) for end in (0.5, 0.4, 0.6)] for i in range(len(cells))]
+    return [
+        Row(*cell[:4], *own, n, column=(*cell, None if cell[2] == "all" else OWN)[4])
+        for cell, own in zip(cells, ends, strict=True)
+    ]
 
 
-def compared(dataset, condition, split, metric):
-    key = (dataset, condition, split)
-    yield (*key, f"difference:{metric}", 0.25, -0.05, 0.5, 40, 20, 1.1, 0.31, None)
-    yield from ((*key, f"{p}:{metric}", value, None, None, 40, 20, None, None, 2)
-                for p, value in (("p", 0.0123456), ("p_holm", 0.0246912)))  # fmt: skip
+def compared(metric, dataset, condition, split, column=None, **others):
+    figures = (0.25, -0.05, 0.5, 40, 20, 1.1, 0.31)
+    sides = {"other_condition": condition, "other_split": split, "other_column": column, **others}
+    return Row(
+        dataset, condition, split, metric, *figures, column=column, p=0.0123456, p_holm=0.0246912, tests=2, **sides
+    )
 
 
 def lama():
@@ -45,7 +52,9 @@ def lama():
     splits = [("GoogleRE", "all"), ("TREx", "all"), *splits]
     metrics = ("spearman", "overlap@1")
     conditions = ("original", "misprimed-low")
-    cells = [(dataset, "original", split, metric) for metric in metrics for dataset, split in splits]
+    columns = {"all": None, "1-1": OWN}
+    cells = [(dataset, "original", split, metric, columns.get(split, "relation"))
+             for metric in metrics for dataset, split in splits]  # fmt: skip
     cells += [("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics]
     corpora, cuts = ("GoogleRE", "TREx"), ("precision@1", "precision@5", "precision@10")
     cells += [(corpus, condition, "all", cut) for cut in cuts for corpus in corpora for condition in conditions]
@@ -66,8 +75,10 @@ def diagnostics():
         *values(*((*key, "outside:accuracy") for key in accuracies)),
         *values(*(("CPRAG-102", name, "all", f"sd:accuracy@{k}") for k in (1, 5) for name in SHUFFLES)),
         *values(*((*key, name) for name in preferred for key in preferences)),
-        *compared("CPRAG-102", "original vs shuffled", "all vs draw-1", "accuracy@1"),
-        *compared("NEG-136-NAT", "original", "affirmative-licensed vs negative-licensed", "sensitivity"),
+        compared("accuracy@1", "CPRAG-102", "original", "all", other_condition="shuffled", other_split="draw-1"),
+        compared(
+            "sensitivity", "NEG-136-NAT", "original", "affirmative-licensed", OWN, other_split="negative-licensed"
+        ),
     ]
     items = {"dataset": ["ROLE-88", "ROLE-88", "CPRAG-102"], "word": ["zz", "a", "b"], "why": [SEVERAL, SEVERAL, None]}
     return summary, pl.DataFrame(items)
@@ -77,10 +88,11 @@ def gh22():
     """The drops are those of the two rates; the third pattern's are not significant."""
     rates = [f"{number}{polarity}@{rank}" for rank in (1, 50) for number in "1234" for polarity in "PN"]
     summary = values(*(("GH22", "original", split, m) for m in ("repetition_rate", "ungrammatical") for split in rates))
-    for split in (f"{number}P@{rank} vs {number}N@{rank}" for rank in (1, 50) for number in "1234"):
-        p, drop = 0.5 if split.startswith("3") else 0.0001, "difference:repetition_rate"
-        summary.append(("GH22", "original", split, drop, 0.1, -0.05, 0.25, 40, None, None, 0.2, None))
-        summary.append(("GH22", "original", split, "p_holm:repetition_rate", p, None, None, 40, None, None, None, 8))
+    for number, rank in product("1234", (1, 50)):
+        p, figures = 0.5 if number == "3" else 0.0001, (0.1, -0.05, 0.25, 40, None, None, 0.2)
+        sides = {"other_condition": "original", "other_split": f"{number}N@{rank}"}
+        row = Row("GH22", "original", f"{number}P@{rank}", "repetition_rate", *figures, p=p, p_holm=p, tests=8, **sides)
+        summary.append(row)
     summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
     return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None})
 
@@ -95,7 +107,7 @@ def nli():
         *values(*((*key, "truncated") for key in judged)),
         *values(*(("RTE", "new", kind, metric) for metric in ("drop", "relative_drop") for kind in kinds)),
         *values(*((source, "new", kind, f"label_share:{label}") for source, label in labels for kind in kinds)),
-        *compared("RTE", "new", "Tneg-H vs T-Hneg", "accuracy"),
+        compared("accuracy", "RTE", "new", "Tneg-H", OWN, other_split="T-Hneg"),
     ], None
 
 

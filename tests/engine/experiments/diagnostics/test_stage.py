@@ -78,6 +78,7 @@ def summary_of(rows):
         keys = dict(zip(("dataset", "condition", "item", "cluster", "splits", "draw"), names, strict=True))
         keys |= {
             "splits": keys["splits"].split("|"),
+            "columns": [None, *("draw" if "draw" in own else "split" for own in keys["splits"].split("|")[1:])],
             "pair": keys["item" if keys["dataset"] == "ROLE-88" else "cluster"],
         }
         own = {"is_expected": True, "role": None, "tokens": 1, "rank": 1 if value else 9, "logprob": -1.0}
@@ -120,10 +121,10 @@ def test_polarities_are_paired_by_item_and_perturbations_by_context():
         for i in range(3)
         for order in "ab"
     )
-    for summary, *key, metric, n, figures in (
-        (polarities, "NEG-136-SIMP", "original", "affirmative vs negative", "sensitivity", 8, (7 / 8, 1 / 64, 1 / 32)),
-        (nouns, "ROLE-88", "original vs -Obj", "all", "accuracy@1", 6, (1 / 2, 1 / 4, 1 / 2)),
+    for summary, sides, metric, n, figures in (
+        (polarities, {"split": "affirmative", "other_split": "negative"}, "sensitivity", 8, (7 / 8, 1 / 64, 1 / 32)),
+        (nouns, {"condition": "original", "other_condition": "-Obj"}, "accuracy@1", 6, (1 / 2, 1 / 4, 1 / 2)),
     ):
-        rows = [cell(summary, *key, f"{kind}:{metric}") for kind in ("difference", "p", "p_holm")]
-        assert [row["value"] for row in rows] == pytest.approx(figures)
-        assert rows[0]["n"] == n
+        row = only(summary, **sides, metric=metric)
+        assert [row[name] for name in ("value", "p", "p_holm")] == pytest.approx(figures)
+        assert row["n"] == n

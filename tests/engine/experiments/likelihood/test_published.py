@@ -134,9 +134,9 @@ def test_a_published_set_is_read_and_scored_as_its_authors_do(name, causal_folde
     if name == "sling":  # a pair fails where the good sentence is the worse one: a tie does not
         rule = share(*means, lambda good, bad: not good < bad)
         assert all_rows["accuracy_per_token"] + all_rows["ties"] == pytest.approx(rule)
-    assert set(run.summary["split"]) == {"all", *SPLITS[name]}
+    assert set(run.labelled["group"]) == {"all", *SPLITS[name]}
     assert run.columns.cluster == CLUSTERS.get(name)
-    n = dict(run.summary.filter(metric="ties").select("split", "n").iter_rows())
+    n = dict(run.labelled.filter(metric="ties").select("group", "n").iter_rows())
     assert n["all"] == len(PAIRS) * len(FILES[name])
 
 
@@ -154,9 +154,12 @@ def test_published_accuracies_stand_beside_those_of_the_same_pairs(causal_model,
     [table] = run.tables()
     assert [column.heading for column in table.columns][-3:] == ["chance", "lstm", "gpt2"]
     assert set(table.frame["chance"]) == {0.5}
-    shown = {row["split"]: (row["published lstm"], row["published gpt2"]) for row in table.frame.to_dicts()}
-    wanted = {"UID: npi": (0.7, 0.8), "linguistics_term: npi_licensing": (0.71, 0.81), "UID: far": (0.6, 0.9)}
-    assert {split: own for split, own in shown.items() if own != (None, None)} == wanted
+    shown = {
+        (row["column"], row["split"]): (row["published lstm"], row["published gpt2"]) for row in table.frame.to_dicts()
+    }
+    wanted = {("UID", "npi"): (0.7, 0.8), ("UID", "far"): (0.6, 0.9)}
+    wanted["linguistics_term", "npi_licensing"] = (0.71, 0.81)
+    assert {group: own for group, own in shown.items() if own != (None, None)} == wanted
     own = {"output": tmp_path / "run", "progress": False}
     with pytest.raises(InputError, match="published: it says nothing of the groups of blimp; give one that does"):
         likelihood(causal_model, tmp_path / "blimp", published=file, group="field", **own)
@@ -164,5 +167,5 @@ def test_published_accuracies_stand_beside_those_of_the_same_pairs(causal_model,
     monkeypatch.setattr(module, "published_accuracies", lambda data, _: file if data == "blimp" else None)
     monkeypatch.chdir(tmp_path)
     asked = Likelihood(data="blimp").stage(causal_model.exported).experiment
-    assert asked.figures["gpt2"]["UID: npi"] == 0.8
+    assert ("UID", "npi", 0.8) in asked.figures["gpt2"]
     assert any(note.startswith("blimp: the file or folder of this name here is read") for note in asked.told.notes)

@@ -119,11 +119,11 @@ def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one_and_
     assert good["accuracy"].to_list() == (difference > 1e-4).to_list()
     assert good["ties"].to_list() == [False, False, False, True]
     assert good["accuracy"].to_list()[3] is False
-    rows = pairs.summary.filter(metric="accuracy")
+    rows = pairs.labelled.filter(metric="accuracy")
     groups = ["field: syntax", "linguistics_term: agreement", "linguistics_term: form"]
-    assert rows["split"].to_list() == ["all", *groups, "UID: number", "UID: infinitive", "UID: same"]
+    assert rows["group"].to_list() == ["all", *groups, "UID: number", "UID: infinitive", "UID: same"]
     assert rows.select("n", "clusters").row(0) == (4, 3)
-    assert rows.filter(split="UID: number")["clusters"].to_list() == [None]
+    assert rows.filter(column="UID", split="number")["clusters"].to_list() == [None]
 
 
 def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token():
@@ -303,10 +303,10 @@ def test_labels_are_never_read_as_structure_and_published_spellings_are_one(mode
     rows = [BLIMP[i] | {"field": field} for i, field in enumerate(fields)]
     run = run_on(model, rows, tmp_path / "run")
     assert set(run.items["field"]) == {"syntax_semantics", "all", "a|b"}
-    assert {"field: all", "field: a|b", "field: syntax_semantics"} <= set(run.summary["split"])
+    assert {"field: all", "field: a|b", "field: syntax_semantics"} <= set(run.labelled["group"])
     plain = [{"good": row["sentence_good"], "bad": row["sentence_bad"], "group": row["field"]} for row in rows]
     found = run_on(model, [*plain, plain[3] | {"group": "a/b"}], tmp_path / "plain")
-    n = dict(found.summary.filter(metric="accuracy").select("split", "n").iter_rows())
+    n = dict(found.labelled.filter(metric="accuracy").select("group", "n").iter_rows())
     assert n == {"all": 5, "syntax_semantics": 1, "syntax/semantics": 1, "group: all": 1, "a|b": 1, "a/b": 1}
     assert not verify(found.folder, sample=0).damage
     assert "Columns of the table: group (groups)." in str(cite(found))
@@ -353,14 +353,15 @@ def test_blimp_is_read_as_its_authors_read_it(causal_model, model, shared, tmp_p
     asked = causal_model if pairs == 2 else model
     run = run_on(asked, tmp_path / "blimp.zip", tmp_path / "run", published=place / "models_summary.jsonl")
     [table] = run.tables()
-    rows = {row["split"]: row for row in table.frame.to_dicts()}
-    fields = [name for name in rows if name.startswith("field: ")]
-    assert sorted(fields) == [f"field: {name}" for name in ("morphology", "semantics", "syntax", "syntax_semantics")]
-    assert {"all", *fields, "linguistics_term: npi_licensing", "UID: npi_present_1"} < set(rows)
+    rows = {(row["column"], row["split"]): row for row in table.frame.to_dicts()}
+    fields = [key for key in rows if key[0] == "field"]
+    assert {name for _, name in fields} == {"morphology", "semantics", "syntax", "syntax_semantics"}
+    wanted = {(None, "all"), *fields, ("linguistics_term", "npi_licensing"), ("UID", "npi_present_1")}
+    assert wanted < set(rows)
     assert len(rows) == 1 + 4 + 12 + 67
-    said = {split: row["published gpt2"] for split, row in rows.items()}
-    assert [name for name, value in said.items() if value is None] == fields  # the authors publish none
-    assert (said["all"], said["UID: npi_present_1"]) == (0.830238806, 0.648)
+    said = {key: row["published gpt2"] for key, row in rows.items()}
+    assert [key for key, value in said.items() if value is None] == fields  # the authors publish none
+    assert (said[None, "all"], said["UID", "npi_present_1"]) == (0.830238806, 0.648)
     good, bad = (run.items.filter(role=side)["log_likelihood"].to_numpy() for side in ("good", "bad"))
     assert len(good) == pairs * 67
     assert run.items.filter(role="good")["accuracy"].to_list() == (good - bad > 1e-4).tolist()

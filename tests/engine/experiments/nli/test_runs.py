@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from asked_stages import cell
+from asked_stages import cell, only
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_words import has_cue
@@ -159,13 +159,14 @@ def test_types_are_compared_on_the_same_original_pairs():
     """
     outcomes = [(True, False, True)] * 6 + [(False, True, True)] + [(True, True, True)] * 4 + [(False, False, True)] * 2
     summary = summary_of([], outcomes)
-    p = {"Tneg-H vs T-Hneg": (0.125, 0.25), "Tneg-H vs Tneg-Hneg": (0.25, 0.25)}
-    p |= {"T-Hneg vs Tneg-Hneg": (2 / 256, 6 / 256)}
-    for split, (raw, adjusted) in p.items():
-        assert cell(summary, "SNLI", "new", split, "p:accuracy")["value"] == pytest.approx(raw)
-        assert cell(summary, "SNLI", "new", split, "p_holm:accuracy")["value"] == pytest.approx(adjusted)
-    difference = cell(summary, "SNLI", "new", "Tneg-H vs T-Hneg", "difference:accuracy")
-    assert (difference["value"], difference["n"]) == (pytest.approx(5 / 13), 13)
+    p = {("Tneg-H", "T-Hneg"): (0.125, 0.25), ("Tneg-H", "Tneg-Hneg"): (0.25, 0.25)}
+    p |= {("T-Hneg", "Tneg-Hneg"): (2 / 256, 6 / 256)}
+    for (split, other), wanted in p.items():
+        row = only(summary, dataset="SNLI", condition="new", split=split, other_split=other, metric="accuracy")
+        assert (row["p"], row["p_holm"]) == pytest.approx(wanted)
+        assert row["n"] == 13
+    difference = only(summary, split="Tneg-H", other_split="T-Hneg", metric="accuracy")
+    assert difference["value"] == pytest.approx(5 / 13)
 
 
 def test_shares_and_drops():

@@ -274,14 +274,17 @@ def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented
     found = ng.probe(model, path, cluster="speaker", output=tmp_path / "run")
     said = f"{path}: speaker has 'b' (line 4) and 'B' (line 5), which differ in upper and lower case alone"
     assert said in capsys.readouterr().err
-    splits = {"all", "group=affirmative", "group=negated", "group=affirmative vs group=negated"}
-    assert set(found.summary["split"]) == splits
+    sides = {("all", None), ("affirmative", None), ("negated", None), ("affirmative", "negated")}
+    assert set(found.summary.select("split", "other_split").iter_rows()) == sides
     (row,) = found.summary.filter(split="all", metric="logprob").to_dicts()
     assert (row["n"], row["clusters"]) == (5, 4)  # a, b, B, and the row without a speaker
-    assert found.summary.filter(metric="difference:logprob")["n"].to_list() == [2]
+    assert found.summary.filter(other_split="negated", metric="logprob")["n"].to_list() == [2]
     path.write_text(DIRTY.replace(" negated", "Negated"))
     with pytest.raises(InputError, match=r"dirty.csv: group has 'Negated' \(line 3\) and 'negated' .* alike"):
         ng.probe(model, path, output=tmp_path / "other")
+
+
+BOTH = ("a", "b")  # groups of a difference
 
 
 def items(**columns):
@@ -294,59 +297,66 @@ def summarise(frame, targets, **columns):
     keys = own.keys(frame, DATASET, "") | {"condition": pl.col("condition")}
     keys |= {"pair": pl.col(own.item or "row").cast(pl.String), "is_wanted": pl.lit(None, pl.Boolean)}
     requests = frame.with_columns(**keys, role=pl.lit(None, pl.String), why=pl.lit(None, pl.String))
-    return OwnSentences.publish(FinishedParts(Path(), requests.lazy(), {}, {}))["summary.parquet"]
+    return OwnSentences.publish(FinishedParts(Path(), requests.lazy(), {}, {"columns": own.to_json()}))[
+        "summary.parquet"
+    ]
 
 
 def summary(frame, targets=("target",), **columns):
-    """Split, metric and condition → the row."""
+    """Split, metric and condition → the row; of a difference, both splits and both conditions."""
+
+    def side(row, key):
+        other = row[f"other_{key}"]
+        return row[key] if other in {None, row[key]} else (row[key], other)
+
     found = summarise(frame, targets, groups=("group",), **columns)
-    return {(row["split"], row["metric"], row["condition"]): row for row in found.to_dicts()}
+    return {(side(row, "split"), row["metric"], side(row, "condition")): row for row in found.to_dicts()}
 
 
 def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without_a_test():
     found = summary(items())
     assert found["all", "is_top1", "target"]["value"] == pytest.approx(0.5)
-    assert found["group=a", "logprob", "target"]["value"] == pytest.approx(A.mean())
-    row, wanted = found["group=a vs group=b", "difference:logprob", "target"], unpaired_difference(A, B)
+    assert found["a", "logprob", "target"]["value"] == pytest.approx(A.mean())
+    row, wanted = found[BOTH, "logprob", "target"], unpaired_difference(A, B)
     assert [row[name] for name in ("value", "low", "high")] == pytest.approx([wanted.value, wanted.low, wanted.high])
     assert row["n"] == 6
-    assert not [metric for _, metric, _ in found if metric.startswith("p")]
+    assert not [row for row in found.values() if row["p"] is not None]
 
 
 def test_a_group_of_one_cluster_has_no_interval_nor_has_its_difference_and_rates_of_rows_stay_in_their_range():
     """Group b is of one speaker; its rate was [0, 7], the difference from it [-52, 71]."""
-    split = "group=a vs group=b"
     found = summary(items(speaker=["u", "w", "v", "w", "x", "w"]), cluster="speaker")
     bare = {key[:2] for key, row in found.items() if row["low"] is None}
-    assert bare == {("group=b", name) for name in ("is_top1", "logprob", "repeats_word")} & {
-        key[:2] for key in found
-    } | {(split, f"difference:{name}") for name in ("is_top1", "logprob")}
+    assert bare == {("b", name) for name in ("is_top1", "logprob", "repeats_word")} & {key[:2] for key in found} | {
+        (BOTH, name) for name in ("is_top1", "logprob")
+    }
     speakers = items(speaker=["u", "w", "u", "w", "u", "w"])
     by_speaker = summarise(speakers, ("target",), groups=("speaker",), cluster="speaker")
-    rows = by_speaker.filter(pl.col("split").str.starts_with("speaker=") & (pl.col("metric") == "logprob"))
+    rows = by_speaker.filter(
+        (pl.col("column") == "speaker") & pl.col("other_split").is_null() & (pl.col("metric") == "logprob")
+    )
     assert (rows["low"].null_count(), rows["clusters"].null_count()) == (0, 2)  # a speaker's rows are draws from it
     top = [True, True, True, False, True, False, True, True]
     few = items(pair=[1, 1, 2, 2, 3, 3], group=["a", "a", "b", "a", "a", "b"], first=top[:6])
-    row = summary(few, item="pair")[split, "difference:is_top1", "target"]
+    row = summary(few, item="pair")[BOTH, "is_top1", "target"]
     assert row["low"] is None or -1 <= row["low"] <= row["high"] <= 1
 
 
 def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
-    split, wanted = "group=a vs group=b", paired_difference(A, B)
+    wanted = paired_difference(A, B)
     found = summary(items(pair=[1, 1, 2, 2, 3, 3]), item="pair")
-    assert found[split, "difference:logprob", "target"]["value"] == pytest.approx(wanted.value)
-    assert found[split, "p:logprob", "target"]["value"] == pytest.approx(wanted.p)
-    assert found[split, "p_holm:logprob", "target"]["tests"] == 2
-    assert found[split, "difference:is_top1", "target"]["n"] == 3
+    row = found[BOTH, "logprob", "target"]
+    assert (row["value"], row["p"], row["tests"]) == (*map(pytest.approx, (wanted.value, wanted.p)), 2)
+    assert found[BOTH, "is_top1", "target"]["n"] == 3
     # Several rows of one item and group count by their mean.
     found = summary(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), item="pair")
-    row = found[split, "difference:logprob", "target"]
+    row = found[BOTH, "logprob", "target"]
     assert (row["value"], row["n"]) == (pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25])), 2)
     both = pl.concat([items(), items(condition="other", logprob=-2.25)])
-    found, condition = summary(both, ("target", "other")), "target vs other"
+    found, condition = summary(both, ("target", "other")), ("target", "other")
     assert found["all", "preferred", condition]["value"] == pytest.approx(0.5)
-    assert found["group=a", "difference:logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)
-    assert found["all", "p:logprob", condition]["n"] == 6
+    assert found["a", "logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)
+    assert found["all", "logprob", condition]["n"] == 6
 
 
 def test_names_of_groups_and_columns_are_never_read_as_structure(ask):
@@ -354,10 +364,8 @@ def test_names_of_groups_and_columns_are_never_read_as_structure(ask):
         group=pl.col("group").replace("affirmative", "bird vs fish"), row=pl.lit("r"), logprob=pl.lit(1)
     )
     found = ask(frame, item="")
-    both = "group=bird vs fish", "group=negated"
-    assert found.groups_compared == {" vs ".join(both): both}
-    assert f"{both[0]} − {both[1]}, share of first choices" in str(cite(found))
-    assert set(found.tables()[1].frame["split as read"]) == {f"{both[0]} − negated"}
+    assert "bird vs fish − negated, share of first choices" in str(cite(found))
+    assert set(found.tables()[1].frame["split as read"]) == {"bird vs fish − negated"}
     assert found.remarks()[0].startswith("columns found by their names: group (groups); an empty name")
     assert set(found.items["table_row"]) == {"r"}
     assert set(found.items["table_logprob"]) == {1}

@@ -18,11 +18,17 @@ from scipy import stats
 
 TARGETS = ("pronoun", "other-gender", "same-name")
 MODELS = ("small", "middle", "large")
+GROUPS = ("gender",)
 
 
 def with_outcomes(kind, folder, record, outcomes):
-    made = kind(folder, record)
-    object.__setattr__(made, "outcomes", lambda: outcomes)
+    """`GROUPS` are columns of the outcomes that `outcomes` keeps if they are asked for."""
+    made, own = kind(folder, record), None if outcomes is None else outcomes.drop(GROUPS, strict=False)
+
+    def given(by=None):
+        return own if by is None else own.with_columns(outcomes[by].alias("by"))
+
+    object.__setattr__(made, "outcomes", given)
     return made
 
 
@@ -159,7 +165,7 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
     refused = [
         ([run, words], r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"),
         ([run, unlike], r"cannot be compared: patterns sha256 [0-9a-f]{12}…, there 000000000000…"),
-        ([run, twice], r"the item '.+\|.+\|.+' occurs more than once"),
+        ([run, twice], r"the item '.+' occurs more than once"),
         ([run, apart], "have no item in common"),
         ([], "no runs given"),
         ([selected_run], r"is selected, not scored: run `negengine score .+` first"),
@@ -190,6 +196,7 @@ class Plain(Run):
     """A run of a probe with outcomes that a test gives."""
 
     stage = "plain"
+    groupings = GROUPS
 
 
 def plain(name, outcomes):
@@ -246,8 +253,8 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     runs = made()
     found = ng.by_group(*runs, by="gender").frame
     assert len(found) == 3 * 2 * 2
-    [row] = found.filter(model="middle", gender="f", split="a").to_dicts()
-    rate = 100 * runs[1].outcomes().filter(gender="f", split="a")["value"].mean()
+    [row] = found.filter(model="middle", group="f", split="a").to_dicts()
+    rate = 100 * runs[1].outcomes("gender").filter(by="f", split="a")["value"].mean()
     assert (row["n"], row["clusters"], row["value"]) == (20, 10, pytest.approx(rate))
     assert row["low"] < row["value"] < row["high"]
     moves = found.group_by("model", "split").agg(pl.col("effect").sum())["effect"]
@@ -262,9 +269,11 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     assert table.frame.group_by("split").len()["len"].to_list() == [10, 10]
     assert len(many.tables()[0].frame) == 80
     assert "--format csv and --json have all" in table.notes[-1]
-    # Where there is a split of all items, others hold the same items again.
+    # Where there is a split of all items, groups hold the same items again.
+    own = [run.outcomes("gender").rename({"by": "gender"}) for run in runs]
+    column = pl.when(pl.col("split") == "b").then(pl.lit("kind")).alias("column")
     split = pl.col("split").replace("a", "all")
-    whole = [plain(run.model_name, run.outcomes().with_columns(split)) for run in runs]
+    whole = [plain(run.model_name, one.with_columns(split, column)) for run, one in zip(runs, own, strict=True)]
     found = ng.compare(*whole)
     assert set(found.rates["split"]) == {"all"}
     assert set(found.frame["split"]) == {"all", "b"}
@@ -281,7 +290,7 @@ def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_r
         .group_by("pattern", "gender")
         .agg(pl.len().cast(pl.Int64), drop=100 - 100 * pl.col("repeated").mean())
     )
-    told = {(row["split"], row["gender"]): (row["n"], row["drop"]) for row in found.to_dicts()}
+    told = {(row["split"], row["group"]): (row["n"], row["drop"]) for row in found.to_dicts()}
     assert told == {row[:2]: (row[2], pytest.approx(row[3])) for row in wanted.rows()}
     every = dict(scored.rates.select("pattern", "drop").iter_rows())
     for row in found.to_dicts():  # a group with a larger drop raises the drop of all

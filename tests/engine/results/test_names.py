@@ -1,0 +1,160 @@
+"""Names of groups, columns, conditions and models are never read back: any names give the numbers of neutral names.
+
+The model is asked once for each experiment, and the names are substituted in its questions.
+"""
+
+import csv
+import io
+import json
+from functools import cache
+from pathlib import Path
+
+import negengine as ng
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from negengine.engine.experiments.registry import experiment
+from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.comparison.groups import by_group
+from negengine.engine.results.comparison.runs import item_rows, labels
+from negengine.engine.results.report.chapters import joined
+from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe
+from negengine.engine.results.suite.suite_members import Member, model_tables, suite_table
+from negengine.engine.results.suite.suite_report import curves
+from negengine.engine.runs.record import StageRecord
+from negengine.engine.runs.stage import FinishedParts, changed
+from negengine.engine.text.table_cells import MISSING
+from negengine.engine.views.formats import render
+from negengine.engine.views.to_csv import csv_rows
+
+OURS = [
+    *("all", "group: all", "difference", "bird vs fish", "original", "split", "column", "other_split", "by", "group"),
+    *("paper", "chance", "model", "n", "unit", "low", "value", "p_holm", "why", "item", "condition", "dataset", "row"),
+    *("a|b", "a: b", "a=b", "x − y", "-0.1", "+", "1", "16", "A", "מסכה", "日本", "a low", "{}"),
+    *("label", "label of the split", "table_n", "cluster", "metric", "word", "text", "correct", "answer", "series"),
+]
+
+
+def is_name(text):
+    """An empty cell is not a group, and spaces at the ends do not count."""
+    return text == text.strip() and text not in MISSING
+
+
+NAMES = st.lists(st.sampled_from(OURS) | st.text("aA:=|−-. {}_1", min_size=1, max_size=4).filter(is_name),
+                 min_size=10, max_size=10, unique_by=lambda name: name.strip().casefold())  # fmt: skip
+NEUTRAL = [f"name{i}" for i in range(10)]
+SENTENCES = [f"A {what} {verb} a [MASK]." for what in ("robin", "trout", "dog") for verb in ("is", "is not")]
+GOOD = ["Anna is happy.", "He smokes.", "She likes to dance.", "They smoke."] * 2
+BAD = ["Anna are happy.", "He smoke.", "She likes to dances.", "They smokes."] * 2
+CANDIDATES = [["smoke.", "dance with her."], ["a dancer.", "an architect."], ["He smokes.", "He smoke."]] * 2
+
+
+def table(kind, names):
+    """Two columns of groups and one of clusters; names: of the columns, of two groups each, of targets."""
+    one, other, clusters, first, second, third, fourth, *targets = names
+    n = {"probe": 6, "likelihood": 8, "choice": 6}[kind]
+    own = {one: [(first, second)[i % 2] for i in range(n)], other: [(third, fourth)[i // 2 % 2] for i in range(n)],
+           clusters: [f"c{i // 2}" for i in range(n)]}  # fmt: skip
+    if kind == "probe":
+        words = {targets[0]: ["bird", "bird", "fish", "fish", "bird", "bird"], targets[1]: ["fish"] * 6}
+        return {"sentence of the table": SENTENCES, **words, **own}
+    if kind == "likelihood":
+        return {"good sentences": GOOD, "bad sentences": BAD, **own}
+    return {"choices of a row": [json.dumps(texts) for texts in CANDIDATES], "right one": [0] * n, **own}
+
+
+def options(kind, names):
+    own = {"group": [names[0], names[1]], "cluster": names[2]}
+    if kind == "probe":
+        return {**own, "sentence": "sentence of the table", "target": names[7:9], "item": names[2]}
+    if kind == "likelihood":
+        return {**own, "good": "good sentences", "bad": "bad sentences", "prefix": ""}
+    return {**own, "candidates": "choices of a row", "answer": "right one", "context": "", "counts_from": 0}
+
+
+def staged(kind, names, exported):
+    return experiment(kind)(pl.DataFrame(table(kind, names)), **options(kind, names)).stage(exported)
+
+
+@pytest.fixture(scope="module")
+def answers(mini):
+    """Experiment → what the model answers, in the order of the requests."""
+    model = cache(lambda: ng.load(mini.folder, device="cpu", precision="fp32"))
+
+    @cache
+    def of(kind):
+        stage = staged(kind, NEUTRAL, mini)
+        decided = stage.decide(stage.open(model().opening), 0, None, lambda *_: None)
+        return decided.rows.select(*stage.kind.answers)
+
+    return of
+
+
+def run_with(kind, names, exported, found, model, shift=0):
+    """A finished run whose table and model have these names; `shift` makes it another model's."""
+    stage = staged(kind, names, exported)
+    own = found if not shift else found.with_columns(pl.col(pl.Float64) * (1 + pl.int_range(pl.len()) % 3 / 7))
+    own = own if "first" not in own.columns or not shift else own.with_columns(~pl.col("first"))
+    rows = stage.prepare(0)[0].hstack(own.get_columns())
+    files = stage.publish(FinishedParts(Path(), rows.lazy(), {}, stage.metadata))
+    items, summary = files["items.parquet"].lazy().collect(), files["summary.parquet"]
+    record = StageRecord({**stage.identity, "model": model}, 1, metadata=stage.metadata)
+    return changed(experiment(kind).results(Path(f"folder{shift}"), record), items=items, summary=summary)
+
+
+def numbers(frame):
+    """The numbers of a frame, by rows that stand in an order of their own."""
+    own = frame.select(pl.col(pl.Float64, pl.Int64, pl.Int32, pl.Boolean).cast(pl.Float64).round(9) + 0.0)
+    return sorted(map(repr, own.rows()))
+
+
+def told(runs):
+    """All numbers that commands and formats give of two runs."""
+    first, second = runs
+    yield from (numbers(run.summary) for run in runs)
+    yield [(len(t.columns), numbers(t.figures), len(render([t], "table").splitlines()) > 0) for t in first.tables()]
+    for section in experiment(first.stage).sections(first):
+        for figure in section.figures:
+            data = figure.plot.data
+            yield figure.name, numbers(data.select("value", "low", "high")), data["place"].n_unique()
+            assert figure.plot.chart().to_dict(validate=False)
+    both = compare(first, second)
+    yield numbers(both.frame), numbers(both.rates), [numbers(own.figures) for own in both.tables()]
+    assert len(set(labels(runs))) == 2
+    for by in first.groupings:  # the user's columns, those of our names as `table_NAME`
+        found = by_group(first, second, by=by)
+        yield "by", len(found.frame), [len(own.frame) for own in found.tables()], numbers(found.frame.drop("effect"))
+    for by in ("split", "dataset"):  # a column of the user's comes first
+        assert by_group(first, second, by=by).tables()
+    rows = item_rows(first, second).collect()
+    yield len(rows), len(rows.columns), numbers(rows.select(pl.col(pl.Float64)))
+    read = [*csv.reader(io.StringIO("".join(csv_rows(rows.lazy()))))]
+    assert len(read) == len(rows) + 1
+    assert set(map(len, read)) == {len(rows.columns)}
+    assert len(set(read[0])) == len(read[0])
+    probe, members = SuiteProbe("p", first.stage, {}, None, ""), []
+    for i, (label, own) in enumerate(zip(labels(runs), runs, strict=True)):
+        members.append((Member(i, SuiteModel("m", label, "s", i, None, ""), probe, own.folder), own))
+    found = suite_table(members)
+    yield numbers(found), [numbers(own.figures) for own in model_tables(found, members, fitting=False)]
+    yield [(numbers(own.plot.data), own.plot.data["category"].n_unique()) for own in curves(found, "p")]
+    drawn = [[own for part in experiment(run.stage).sections(run) for own in part.figures] for run in runs]
+    for both in zip(*drawn, strict=True):
+        own = joined([*zip(labels(runs), both, strict=True)])
+        assert own.plot.chart().to_dict(validate=False)
+        yield own.plot.data["model"].n_unique(), numbers(own.plot.data.select("value", "low", "high"))
+    assert first.methods("a test")
+
+
+@pytest.mark.parametrize("kind", ["probe", "likelihood", "choice"])
+@settings(
+    max_examples=4, deadline=None, phases=[Phase.generate], derandomize=True, suppress_health_check=list(HealthCheck)
+)
+@given(names=NAMES, models=st.lists(st.sampled_from(OURS), min_size=2, max_size=2))
+def test_any_names_give_the_numbers_of_neutral_names(kind, mini, answers, names, models):
+    found = answers(kind)
+    runs = [run_with(kind, names, mini, found, model, i) for i, model in enumerate(models)]
+    plain = [run_with(kind, NEUTRAL, mini, found, model, i) for i, model in enumerate(("one", "two"))]
+    for own, wanted in zip(told(runs), told(plain), strict=True):
+        assert own == wanted
