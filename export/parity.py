@@ -172,6 +172,12 @@ def _some(samples: Sequence[Sample]) -> list[int]:
     return sorted({*range(0, len(samples), 9), len(samples) - 1, *long})
 
 
+def _few(samples: Sequence[Sample]) -> list[int]:
+    """Those of `_some` that show how beginnings are shared: each input beyond the usual, and a third of the others."""
+    some = _some(samples)
+    return sorted({*some[::3], some[-1], *(number for number in some if len(samples[number].ids) > USUAL)})
+
+
 def _asked(sample: Sample) -> NDArray[np.int64]:
     """The rows whose following tokens are compared, from the first to the last but one of a text."""
     return np.unique(np.linspace(0, len(sample.ids) - 2, _ROWS).astype(np.int64))
@@ -193,9 +199,9 @@ def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
     A text that shares its first half stands beside each sample.
     """
     first, second = (open_session(graph.name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
-    for number, wanted in reference.tokens.items():
-        ids = reference.samples[number].ids
-        if not 2 <= len(ids) <= LONGEST_TREE:
+    for number in _few(reference.samples):
+        ids, wanted = reference.samples[number].ids, reference.tokens.get(number)
+        if wanted is None or not 2 <= len(ids) <= LONGEST_TREE:
             continue
         texts = sorted([ids[:-1], np.append(ids[: len(ids) // 2], ids[-2])], key=list)
         (run,) = trees(texts, 2 * len(ids))
@@ -216,7 +222,7 @@ def compare_prefixes(graph: Path, reference: Reference) -> None:
     Each sample is divided in the middle; its second half stands in the batch twice.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
-    for number in _some(reference.samples):
+    for number in _few(reference.samples):
         sample, wanted = reference.samples[number], reference.by_sample[number]
         middle = len(sample.ids) // 2
         if sample.position is None or not 1 <= middle <= sample.position:
