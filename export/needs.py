@@ -13,10 +13,10 @@ from .checkpoint import Checkpoint, Source
 from .inventory import weights_of
 from .samples import USUAL
 
-# Measured on two cores with checkpoints of 0.35 to 2.24 GB: Python with its libraries, and what a session for the CPU
-# holds of each weight at its peak.
-_MEMORY_OF_LIBRARIES = 0.9e9
-_MEMORY_PER_WEIGHT = 3.2
+# Measured on two cores: a peak of 0.88 GB for AntiBERTy, whose weights have 0.10 GB, and of 1.72 for SmolLM2 with 0.54.
+# So Python with its libraries takes 0.68 GB and each weight 1.94 times its size; a fifth more is for other models.
+_MEMORY_OF_LIBRARIES = 0.7e9
+_MEMORY_PER_WEIGHT = 2.4
 _BYTES_OF_COPIES = 4 * 3  # of a score or a logit in fp32: before and after a softmax, and one more
 
 

@@ -132,7 +132,7 @@ LINES = r"""tiny can be exported for fill-mask
   head +BertForMaskedLM, whose weights are all there
   tokenizer +WordPiece, .*, mask \[MASK\] \(\d+\)
   weights +safetensors, 0\.00 GB
-  needs +about 0\.9 GB of memory and 0\.0 GB of disk; .*
+  needs +about 0\.7 GB of memory and 0\.0 GB of disk; .*
 """
 
 

@@ -115,8 +115,7 @@ def test_mixed_and_fp32_have_the_first_choices_of_transformers_and_few_close_cal
         assert clear.mean() > 0.99
         np.testing.assert_array_equal(found.top1[clear], wanted.argmax(axis=1)[clear])
     method = replace(FIRST_CHOICES, asked=lambda sample: sample)
-    sample = masked[: 2 * COMPARED]
-    known = calibrate(method, opened.low_precision, opened.reference, sample, seed=0)
+    known = calibrate(method, opened.low_precision, opened.reference, masked, seed=0)
     mixed = Mixed(method, opened.low_precision, opened.reference, known)
     np.testing.assert_array_equal(Decisions.joined(mixed.decide_each(masked)).top1, Decisions.joined(fp32).top1)
     audit, _ = mixed.take_audit()
