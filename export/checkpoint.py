@@ -439,7 +439,9 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def check_sizes(name: str, config: PretrainedConfig) -> None:
-    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory."""
+    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory. Nothing is NaN."""
+    if nan := next((key for key, value in vars(config).items() if value != value), None):  # noqa: PLR0124 - only NaN
+        raise InputError(f"{name}: config.json says {nan} NaN; give a number")
     for key, most in _MOST.items():
         size = getattr(config, key, None)
         if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer

@@ -390,6 +390,7 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
         r"lack bert.*query\.weight, and hold bert.*query\.weight_orig, which it does not read",
     ),
     "cross attention": (says(add_cross_attention=True), r"configured as a decoder \(add_cross_attention\)", "family"),
+    "an epsilon that is NaN": (says(layer_norm_eps=float("nan")), "says layer_norm_eps NaN; give a number"),
     "another activation": (says(hidden_act="superglu"), "making it failed: 'superglu' is not known"),
     "a folder inside": (inside, r"no config\.json: give the folder of a model inside, such as .*0_Transformer"),
     "ZeRO-3": (
