@@ -74,9 +74,8 @@ class Requested(Experiment):
         super().__init_subclass__(**options)
         if "results" not in vars(cls) and "name" in vars(cls):
             cls.results = type(f"{cls.__name__}Run", (RequestedRun,), {"__doc__": RequestedRun.__doc__})
-            cls.results.clusters = cls.clusters
         if "results" in vars(cls) and issubclass(cls.results, RequestedRun):
-            own: dict[str, Any] = {"declared": cls, "stage": cls.name}
+            own: dict[str, Any] = {"declared": cls, "stage": cls.name, "clusters": cls.clusters}
             own |= {"metrics": tuple(cls.compared or cls.metrics)} if hasattr(cls, "metrics") else {}
             for name in own.keys() - vars(cls.results).keys():
                 setattr(cls.results, name, own[name])
@@ -191,37 +190,6 @@ class Requested(Experiment):
         return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
 
     @classmethod
-    def tables(cls, run: "RequestedRun") -> list[Table]:
-        """By default, all of the summary."""
-        keys, metric = ["dataset", "condition", "split"], ["metric"] * (len(cls.metrics) > 1)
-        columns = [Column(name, name) for name in (*keys, *metric)]
-        columns += [Column("value", "value", low="low", high="high", decimals=3), Column("n", "n")]
-        other = pl.format("{}, {}", "other_condition", OTHER)
-        sides = pl.when(COMPARES).then(pl.format("{} − {}", GROUP, other)).otherwise(GROUP).alias("sides")
-        shown = run.labelled.select(*run.summary.columns, sides)
-        title = f"{cls.title or cls.name}: {run.model_name}"
-        notes = ["in brackets: 95 % intervals"]
-        return [Table(title, shown, columns, section="dataset", notes=notes, texts={"split": "sides"})]
-
-    @classmethod
-    def methods(cls, run: "RequestedRun", test: str) -> str:
-        """What was done and found, in sentences, as `Run.methods`."""
-        return Run.methods(run, test)
-
-    @classmethod
-    def main_tables(cls, run: "RequestedRun") -> list[Table]:
-        return cls.tables(run)
-
-    @classmethod
-    def remarks(cls, run: "RequestedRun") -> list[str]:
-        """What did not count, and why; what an audit found."""
-        excluded = dict(run.record.metadata.get("excluded", {}))
-        reasons = run.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
-        excluded |= dict(reasons.value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
-        told = [f"{cls.unit} excluded: {n:,} ({why})" for why, n in excluded.items()]
-        return [*told, *audit_sentences(audit_summary(run.record.counts))]
-
-    @classmethod
     def sections(cls, run: Any) -> Sequence[Section]:
         charts = [Chart(name, name, name, label=_PLACE, scale=1).figure(run, *run.tables()) for name in run.metrics]
         return [Section("Results", figures=charts, notes=run.remarks())]
@@ -235,10 +203,24 @@ class RequestedRun(SummaryRun):
     metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
 
     def tables(self) -> list[Table]:
-        return self.declared.tables(self)
+        """By default, all of the summary."""
+        keys, metric = ["dataset", "condition", "split"], ["metric"] * (len(self.declared.metrics) > 1)
+        columns = [Column(name, name) for name in (*keys, *metric)]
+        columns += [Column("value", "value", low="low", high="high", decimals=3), Column("n", "n")]
+        other = pl.format("{}, {}", "other_condition", OTHER)
+        sides = pl.when(COMPARES).then(pl.format("{} − {}", GROUP, other)).otherwise(GROUP).alias("sides")
+        shown = self.labelled.select(*self.summary.columns, sides)
+        title = f"{self.declared.title or self.declared.name}: {self.model_name}"
+        notes = ["in brackets: 95 % intervals"]
+        return [Table(title, shown, columns, section="dataset", notes=notes, texts={"split": "sides"})]
 
-    def main_tables(self) -> list[Table]:
-        return self.declared.main_tables(self)
+    def remarks(self) -> list[str]:
+        """What did not count, and why; what an audit found."""
+        excluded = dict(self.record.metadata.get("excluded", {}))
+        reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
+        excluded |= dict(reasons.value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
+        told = [f"{self.declared.unit} excluded: {n:,} ({why})" for why, n in excluded.items()]
+        return [*told, *audit_sentences(audit_summary(self.record.counts))]
 
     @property
     def grouped(self) -> Mapping[str, str]:
@@ -253,9 +235,6 @@ class RequestedRun(SummaryRun):
     def conditions(self) -> dict[str, Any]:
         of_all = Run.conditions.fget(self)  # type: ignore[attr-defined]
         return {key: value for key, value in of_all.items() if key not in _OF_ANY_RUN}
-
-    def remarks(self) -> list[str]:
-        return self.declared.remarks(self)
 
     @property
     def groupings(self) -> Sequence[str]:
@@ -287,9 +266,6 @@ class RequestedRun(SummaryRun):
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}
         others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY, "columns"}}
         return items.select(**{name: usual[name] for name in [*order, *usual]}, **others)
-
-    def methods(self, test: str) -> str:
-        return self.declared.methods(self, test)
 
     @property
     def kind(self) -> Kind[Any]:

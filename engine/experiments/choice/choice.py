@@ -64,7 +64,6 @@ class ChoiceRun(SpanRun):
     """A finished run; `items` has one row for each candidate, and for each that was scored without its context."""
 
     sentence_keys: ClassVar[Sequence[str]] = (*ITEM, "candidate")
-    metrics: ClassVar[Sequence[str]] = tuple(METRICS)
 
     @cached_property
     def columns(self) -> Columns:

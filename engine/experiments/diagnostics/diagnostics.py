@@ -156,6 +156,34 @@ def outside(asked: pl.Expr) -> pl.Expr:
 
 
 @dataclass(frozen=True, eq=False)
+class DiagnosticsRun(RequestedRun):
+    """A finished run."""
+
+    def tables(self) -> list[Table]:
+        return [view.table(self) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
+
+    def main_tables(self) -> list[Table]:
+        return [MAIN.table(self)]
+
+    def methods(self, test: str) -> str:
+        return (
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
+            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
+        )
+
+    def remarks(self) -> list[str]:
+        words = self.items.filter(pl.col(WHY) == SEVERAL).select("dataset", "word").unique().sort("word")
+        known = dict(words.group_by("dataset", maintain_order=True).agg("word").iter_rows())
+        return [
+            f"{dataset}: words that are not one token of the model: {len(known[dataset])} "
+            f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
+            for dataset in DATASETS
+            if dataset in known
+        ] + audit_sentences(audit_summary(self.record.counts))
+
+
+@dataclass(frozen=True, eq=False)
 class Diagnostics(Requested):
     """Compare a model's predictions with people's predictions (Ettinger 2020)."""
 
@@ -169,6 +197,7 @@ class Diagnostics(Requested):
     example = "negengine diagnostics mini --dataset ROLE-88"
     clusters = "contexts"
     requests_per_part = 256
+    results = DiagnosticsRun
     together = ()  # a word that is not one token counts as wrong
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
         **{f"accuracy@{k}": accuracy(k) for k in CUTS},
@@ -230,33 +259,6 @@ class Diagnostics(Requested):
         for dataset, condition, split, column, *values, n in spread.filter(pl.col("n") > 1).iter_rows():
             for metric, value in zip(ACCURACIES, values, strict=True):
                 yield Row.of(Cell(dataset, condition, split, column), f"{SPREAD}{metric}", value, None, None, n)
-
-    @classmethod
-    def tables(cls, run: RequestedRun) -> list[Table]:
-        return [view.table(run) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
-
-    @classmethod
-    def main_tables(cls, run: RequestedRun) -> list[Table]:
-        return [MAIN.table(run)]
-
-    @classmethod
-    def methods(cls, run: RequestedRun, test: str) -> str:
-        return (
-            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
-            f"with 95 % intervals: {run.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
-            f"completion is more probable than the bad one: {run.told(ORIGINAL, ALL, SENSITIVITY)}."
-        )
-
-    @classmethod
-    def remarks(cls, run: RequestedRun) -> list[str]:
-        words = run.items.filter(pl.col(WHY) == SEVERAL).select("dataset", "word").unique().sort("word")
-        known = dict(words.group_by("dataset", maintain_order=True).agg("word").iter_rows())
-        return [
-            f"{dataset}: words that are not one token of the model: {len(known[dataset])} "
-            f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
-            for dataset in DATASETS
-            if dataset in known
-        ] + audit_sentences(audit_summary(run.record.counts))
 
     @classmethod
     def sections(cls, run: RequestedRun) -> list[Section]:

@@ -71,8 +71,6 @@ def load_variant(variant: Variant) -> PatternSet:
 class Gh22Run(RequestedRun):
     """A finished run: `items` has one row for each ACT and pattern, `acts` has the ACTs."""
 
-    clusters: ClassVar[str] = "name–profession pairs"
-
     @cached_property
     def acts(self) -> pl.DataFrame:
         return read_frame(self.folder, finished_stage(self.folder, Acts.name), ACTS_FILE)
@@ -107,6 +105,68 @@ class Gh22Run(RequestedRun):
             yield Sample(SHARING, [asked.question(draw, row) for row in unlike])
         yield AtRank(tuple(_ACTS.values())).again(draw, self.acts.lazy())
 
+    def methods(self, test: str) -> str:
+        identity = self.record.identity
+        first, (variant, patterns) = min(identity["ranks"]), next(iter(self.patterns.items()))
+        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
+        told = {n: self.told(variant, f"{n}P@{first}", RATE, f"{n}N@{first}", digits=3) for n in numbers}
+        drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
+        return (
+            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
+            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
+            f"{', '.join(self.patterns)}. The drop of the repetition rate from the affirmative to the negative "
+            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
+        )
+
+    def remarks(self) -> list[str]:
+        rows = self.summary.filter(metric=NO_VERB).select("value", _RANK).iter_rows()
+        shares = [f"{percent(value)} % at rank {rank}" for value, rank in rows]
+        told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
+        return [*told, *super().remarks()]
+
+    def tables(self) -> list[Table]:
+        """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
+        words, made = published("gh22")["columns"], list[View]()
+        ranks = sorted(self.summary.select(_RANK.unique()).to_series(), key=int)
+        metric = pl.format("{}@{}", "metric", _RANK)  # a column for each and rank
+        for variant, patterns in self.patterns.items():
+            own = pl.col("condition") == str(variant)
+            rows = [  # aux and adv: whether the target has that word
+                {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1]}
+                | {key: word in pattern.target.split() for key, word in words.items()}
+                for pattern in patterns.scored
+            ]
+            rates = [
+                Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
+            ]
+            drops = [Values(f"rank {i}", f"drop@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
+            made += [
+                View(
+                    f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
+                    ("pattern",),
+                    [
+                        Column("n°", "number"),
+                        Column("pol.", "polarity"),
+                        *(Column(word, word) for word in words),
+                        *rates,
+                    ],
+                    where=own,
+                    also={**_SPLIT, "metric": metric},
+                    rows=pl.DataFrame(rows),
+                    section="number",
+                ),
+                View(
+                    f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
+                    ("pattern",),
+                    [Column("n°", "pattern"), *drops],
+                    where=own,
+                    also={"metric": pl.format("drop@{}", _RANK), "pattern": _NUMBER["number"]},
+                    compares=True,
+                    test="McNemar's exact test; name–profession pairs are independent",
+                ),
+            ]
+        return [view.table(self) for view in made]
+
 
 def _numbers(text: str) -> list[int]:
     try:
@@ -129,6 +189,7 @@ class Gh22(Requested):
     example = "negengine gh22 mini --pairs 100"
     mixes = True
     unit = "ACTs"
+    clusters = "name–profession pairs"
     of_kind: ClassVar[type[Kind[Any]]] = FirstWord
     requests_per_part = 1024  # ACTs, each in all patterns
     other_rounds: ClassVar[Sequence[str]] = ("acts",)
@@ -241,71 +302,6 @@ class Gh22(Requested):
         acts = rows.filter(pl.col("pattern") == rows["pattern"][0]).with_columns(**figures)
         splits = pl.concat_list(pl.format("ACT@{}", "at_rank"))
         yield from means(acts.with_columns(splits=splits), [*figures])
-
-    @classmethod
-    def methods(cls, run: Any, test: str) -> str:
-        identity = run.record.identity
-        first, (variant, patterns) = min(identity["ranks"]), next(iter(run.patterns.items()))
-        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
-        told = {n: run.told(variant, f"{n}P@{first}", RATE, f"{n}N@{first}", digits=3) for n in numbers}
-        drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
-        return (
-            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
-            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
-            f"{', '.join(run.patterns)}. The drop of the repetition rate from the affirmative to the negative "
-            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
-        )
-
-    @classmethod
-    def remarks(cls, run: Any) -> list[str]:
-        rows = run.summary.filter(metric=NO_VERB).select("value", _RANK).iter_rows()
-        shares = [f"{percent(value)} % at rank {rank}" for value, rank in rows]
-        told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
-        return [*told, *super().remarks(run)]
-
-    @classmethod
-    def tables(cls, run: Any) -> list[Table]:
-        """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
-        words, made = published("gh22")["columns"], list[View]()
-        ranks = sorted(run.summary.select(_RANK.unique()).to_series(), key=int)
-        metric = pl.format("{}@{}", "metric", _RANK)  # a column for each and rank
-        for variant, patterns in run.patterns.items():
-            own = pl.col("condition") == str(variant)
-            rows = [  # aux and adv: whether the target has that word
-                {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1]}
-                | {key: word in pattern.target.split() for key, word in words.items()}
-                for pattern in patterns.scored
-            ]
-            rates = [
-                Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
-            ]
-            drops = [Values(f"rank {i}", f"drop@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
-            made += [
-                View(
-                    f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
-                    ("pattern",),
-                    [
-                        Column("n°", "number"),
-                        Column("pol.", "polarity"),
-                        *(Column(word, word) for word in words),
-                        *rates,
-                    ],
-                    where=own,
-                    also={**_SPLIT, "metric": metric},
-                    rows=pl.DataFrame(rows),
-                    section="number",
-                ),
-                View(
-                    f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
-                    ("pattern",),
-                    [Column("n°", "pattern"), *drops],
-                    where=own,
-                    also={"metric": pl.format("drop@{}", _RANK), "pattern": _NUMBER["number"]},
-                    compares=True,
-                    test="McNemar's exact test; name–profession pairs are independent",
-                ),
-            ]
-        return [view.table(run) for view in made]
 
     @classmethod
     def sections(cls, run: Any) -> list[Section]:

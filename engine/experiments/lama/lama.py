@@ -86,10 +86,29 @@ PRIMED = Chart(
 
 
 @dataclass(frozen=True, eq=False)
+class LamaRun(RequestedRun):
+    """A finished run."""
+
+    def tables(self) -> list[Table]:
+        return [NEGATIONS.table(self), PRECISION.table(self), examples_table(self.items)]
+
+    def methods(self, test: str) -> str:
+        ranked = str(self.record.identity["vocabulary"])
+        vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(ranked, "the words of a list")
+        spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in list(self.declared.metrics)[:3])
+        return (
+            f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
+            f"correlation between a query and its negation, with 95 % intervals: {spearman}. Share of queries with the "
+            f"same first prediction as their negation: {overlap}. Precision at rank 1: {precision}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Lama(Requested):
     """Query facts, their negations and misprimed copies (Kassner and Schütze 2020)."""
 
     name = "lama"
+    results = LamaRun
     title = "Negated and misprimed LAMA"
     asks = (
         "Facts are asked for with a missing word, then with a negation, then after a misleading word. Does "
@@ -198,21 +217,6 @@ class Lama(Requested):
     @classmethod
     def clustered_by(cls, told: Mapping[str, Any]) -> str:  # noqa: ARG003 - part of the interface
         return RELATION
-
-    @classmethod
-    def tables(cls, run: RequestedRun) -> list[Table]:
-        return [NEGATIONS.table(run), PRECISION.table(run), examples_table(run.items)]
-
-    @classmethod
-    def methods(cls, run: RequestedRun, test: str) -> str:
-        ranked = str(run.record.identity["vocabulary"])
-        vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(ranked, "the words of a list")
-        spearman, overlap, precision = (run.told(ORIGINAL, ALL, name) for name in list(cls.metrics)[:3])
-        return (
-            f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
-            f"correlation between a query and its negation, with 95 % intervals: {spearman}. Share of queries with the "
-            f"same first prediction as their negation: {overlap}. Precision at rank 1: {precision}."
-        )
 
     @classmethod
     def sections(cls, run: RequestedRun) -> list[Section]:

@@ -147,17 +147,9 @@ SHARES = Chart(
 class NliRun(RequestedRun):
     """A finished evaluation."""
 
-    stage: ClassVar[str] = "nli"
-    clusters: ClassVar[str] = "original pairs"
-    unit: ClassVar[str] = "pairs"
-    metrics: ClassVar[Sequence[str]] = ("accuracy",)
-
     def tables(self) -> list[Table]:
         accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, LABELS, TYPES))
         return [accuracy, *([drops] if len(drops.frame) else []), *others]
-
-    def main_tables(self) -> list[Table]:
-        return self.tables()
 
     def remarks(self) -> list[str]:
         training = self.record.metadata.get("training")
@@ -294,6 +286,7 @@ class Nli(Requested):
     mixes = True
     model_help = "A classifier of text pairs: an exported folder, or its name under models/."
     unit = "pairs"
+    clusters = "original pairs"
     of_kind = Label
     requests_per_part = 1024
     metrics: ClassVar[Mapping[str, pl.Expr]] = {"accuracy": pl.col("expected") == ANSWER}

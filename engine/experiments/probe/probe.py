@@ -66,9 +66,6 @@ _COMPARED: Mapping[str, tuple[str, float, str, int]] = {
 class ProbeRun(RequestedRun):
     """A finished run; `items` has each row of the table, once for each of its targets."""
 
-    stage: ClassVar[str] = "probe"
-    unit: ClassVar[str] = "rows"
-    clusters: ClassVar[str] = "clusters"
     renamed: ClassVar[Mapping[str, str]] = {"condition": TARGET_COLUMN}
     how_to_judge: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
@@ -102,9 +99,6 @@ class ProbeRun(RequestedRun):
         return [metric for metric in OwnSentences.metrics if metric in known]
 
     def tables(self) -> list[Table]:
-        return tables(self)
-
-    def main_tables(self) -> list[Table]:
         return tables(self)
 
     @property
@@ -213,6 +207,7 @@ class OwnSentences(TableRequested):
     results = ProbeRun
     of_kind = Word
     unit = "rows"
+    clusters = "clusters"
     together = ("dataset", "item")
     also_read = (IS_WANTED,)
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
