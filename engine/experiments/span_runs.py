@@ -14,8 +14,7 @@ from ..requests.items import WHY
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from ..text.spelling import trimmed
 from .experiment import Option
-from .own_table import BY_NAME, READ, said_by_name
-from .requested import RequestedRun
+from .table_requests import TableRun
 
 METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
 JOINER = Annotated[
@@ -50,7 +49,7 @@ def method_of(exported: ExportedModel, method: str | None) -> Method | None:
 
 
 @dataclass(frozen=True, eq=False)
-class SpanRun(RequestedRun):
+class SpanRun(TableRun):
     """A finished run of texts behind contexts."""
 
     @property
@@ -76,12 +75,8 @@ class SpanRun(RequestedRun):
         together = ", each masked with the later tokens of its word" * (self.span.method is Method.WITHIN_WORD)
         return f"pseudo-log-likelihoods, token by token{together}"
 
-    @property
-    def read_otherwise(self) -> list[str]:
-        return list(self.record.metadata[READ])
-
     def remarks(self) -> list[str]:
-        said = [*said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *super().remarks()]
+        said = super().remarks()
         if unknown := int(self.items["unknown"].sum()):
             what = "text holds a word that the vocabulary cannot express; its token is the unknown one"
             said.append(f"{counted(unknown, what, what.replace('text holds', 'texts hold'))}")

@@ -1,12 +1,12 @@
-"""Requests from a user's table: its rows part by part, with what is wrong with them in `why`, and what a run would do.
+"""Requests from a user's table: its rows part by part, with what is wrong with them in `why`; and its finished run.
 
 All columns of the table stay beside the requests, but those with what is asked. A row that cannot be used is one
 request with its reason; an item that cannot be judged, such as a choice without a right candidate, has its own.
 """
 
-import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,85 +15,35 @@ from typing import Any, ClassVar, Self, cast
 import polars as pl
 
 from ..basics.errors import InputError
-from ..basics.option import Opening
+from ..basics.option import OptionField, options_of
+from ..basics.option_values import fault
+from ..basics.printable import counted
+from ..basics.reading import is_file
 from ..inference.exported import ExportedModel
+from ..inference.free_text import MASK
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
 from ..library.sentences import OWN
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
-from ..requests.stage import Kind, Planned, RequestStage, complete
+from ..requests.stage import Kind, RequestStage, complete
 from ..requests.summary import COMPARES
 from ..requests.valid import refused
-from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts, changed
-from ..text.table import Rows, TableLike
+from ..text.spelling import otherwise
+from ..text.table import Check, Rows, TableLike, headings_file, open_table, refuse_absent
 from ..text.table import Table as UserTable
-from ..text.table_cells import MISSING
+from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
 from .labels import Labels, Told
-from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, TOKENS, OwnColumns, TableExperiment, TablePlan, said_by_name
-from .requested import Requested
+from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, SKIPPED, RequestColumns, said_by_name
+from .plan import TablePlan, planned
+from .requested import Requested, RequestedRun
 
 NOTHING_TOLD = Labels("", {}).told()
 _COMPUTED = {"right", "candidate"}
 # What requests, sentences and tables of several runs have columns for.
 _OWN_NAMES = {*KEYS, *SENTENCE_COLUMNS, *_COMPUTED, "model"} - {WHY}
-_SECONDS = 1.0  # of a measurement
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestColumns(OwnColumns):
-    """Columns of a table by their purpose, and the requests of its rows."""
-
-    @property
-    def shares_items(self) -> bool:
-        """Whether rows share an item."""
-        return self.item is not None
-
-    @property
-    def asked(self) -> tuple[str, ...]:
-        """The columns that are not kept beside the requests: they stand in them."""
-        return (*self.needed, *self.optional)
-
-    def row_faults(self, rows: pl.DataFrame) -> pl.Series:
-        """For each row why it cannot be used, beside the texts that it lacks; null where it can."""
-        return pl.Series("reason", [None] * len(rows), pl.String)
-
-    @abstractmethod
-    def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:
-        """The requests of some rows, whose columns are those of the table, `ROW` and, of several files, `FILE`.
-
-        `title` is the table's. All columns of the rows stay.
-        """
-
-    def subject(self, request: Mapping[str, Any]) -> str:  # noqa: ARG002 - part of the interface
-        """What of its row a request asks, for a message; empty where a row has one request."""
-        return ""
-
-    def faults(self) -> Mapping[str, pl.Expr]:
-        """What makes an item invalid, as `requests.valid.refused` takes it."""
-        return {}
-
-    def keys(self, rows: pl.DataFrame, title: str, condition: str, item: str | None = None) -> dict[str, pl.Expr]:
-        """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
-        name = pl.col(item or ROW).cast(pl.String)
-        name = pl.format("{}:{}", pl.col(FILE), name) if FILE in rows.columns else name
-        groups = {column: pl.col(column).cast(pl.String) for column in self.groups}
-        named = [pl.when(value.is_not_null()).then(pl.lit(column)) for column, value in groups.items()]
-        known = pl.concat_list(named).list.drop_nulls() if named else pl.lit([], pl.List(pl.String))
-        keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
-        splits = pl.concat_list(pl.lit(ALL), *groups.values()).list.drop_nulls()
-        columns = pl.concat_list(pl.lit(None, pl.String), known)
-        return {**keys, "cluster": self.clusters, "splits": splits, "columns": columns}
-
-
-def context(column: str | None) -> pl.Expr:
-    """What stands before a text; null where nothing does."""
-    if column is None:
-        return pl.lit(None, pl.String)
-    value = pl.col(column).cast(pl.String)
-    return pl.when(~value.str.strip_chars().is_in(list(MISSING))).then(value)
 
 
 def kept(column: str, kind: type[Kind[Any]] | Kind[Any]) -> str:
@@ -197,15 +147,23 @@ class TableRequests:
         return self.stimuli.read(number, self.columns.row_faults)
 
 
-class TableRequested(Requested, TableExperiment):
+class TableRequested(Requested):
     """An experiment whose requests are the rows of a user's table; a subclass is a frozen dataclass of its options."""
 
+    of_columns: ClassVar[type[RequestColumns]]  # what `columns` gives
     together: ClassVar[Sequence[str]] = ()  # the rows of an item can stand in several parts
     found: ClassVar[RequestColumns | None] = None  # of the table, once it is read
     told: ClassVar[Told] = NOTHING_TOLD
     kept: ClassVar[Mapping[str, str]] = {}  # see `TableRequests.kept`
+    rows_per_part: ClassVar[int] = 2048
 
     data: TableLike
+    skip_bad: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.completed(vars(self)).items():
+            object.__setattr__(self, name, value)  # it is frozen
 
     @abstractmethod
     def columns(self, table: UserTable) -> RequestColumns:
@@ -214,6 +172,63 @@ class TableRequested(Requested, TableExperiment):
     def columns_for(self, exported: ExportedModel, table: UserTable) -> RequestColumns:  # noqa: ARG002
         """The same, where a model has its say."""
         return self.columns(table)
+
+    @classmethod
+    def column_options(cls) -> dict[str, OptionField]:
+        """The options that name columns."""
+        return {name: own for name, own in options_of(cls).items() if (own.option.metavar or "").startswith("COLUMN")}
+
+    @classmethod
+    def completed(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Columns that no option names are those of the file beside the table, if there is one; see `headings_file`."""
+        data = given.get("data")
+        if not isinstance(data, str | Path) or not is_file(path := headings_file(Path(data))):
+            return given
+        file, fields = TomlFile.read(path), cls.column_options()
+        file.refuse_unknown(tuple(fields), ", ".join(fields))
+        for name, value in file.document.items():
+            if wrong := fault(fields[name], value):
+                raise InputError(f"{file.line(name)}: {name} is {wrong}")
+        return {**given, **{name: own for name, own in file.document.items() if given.get(name) in (None, (), [])}}
+
+    def open(self, data: TableLike, results: Iterable[str]) -> UserTable:
+        """Read a table; a column with the name of a result is called `table_NAME`."""
+        table = open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
+        fields = {name: own for name, own in self.column_options().items() if own.option.metavar == "COLUMN"}
+        named = {own.flag: getattr(self, name) or () for name, own in fields.items()}
+        refuse_absent(table, {option: [own] if isinstance(own, str) else own for option, own in named.items()})
+        return table
+
+    def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - part of the interface
+        """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
+        return {}
+
+    def scan(self, table: UserTable, columns: RequestColumns, check: Check) -> tuple[UserTable, Labels]:
+        """Look at all rows: at what is wrong with them, and at what they share."""
+        texts = (*columns.needed, *columns.optional)
+        if twice := [name for name in texts if texts.count(name) > 1]:
+            raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
+        labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
+        read_otherwise = Counter[tuple[str, str]]()
+
+        def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
+            labels.see(file, rows, labelled)
+            for column in texts:
+                for what, has_it in otherwise(column, MASK).items():
+                    read_otherwise[what, column] += int(rows.frame.select(has_it).to_series().sum())
+
+        spelled = self.spellings(table)
+        named: dict[str, Any] = {"optional": columns.optional, "labels": shared, "spelled": spelled}
+        found = table.scan(columns.needed, check, **named, skip_bad=self.skip_bad, see=see)
+        labels.read.extend(
+            f"{what} in {counted(n, 'text')} of {column}" for (what, column), n in read_otherwise.items() if n
+        )
+        labels.read.extend(columns.joint)
+        if table.headings is not None and is_file(table.headings):
+            labels.notes.append(f"{table.headings} says which columns are meant, where no option does")
+        labels.notes.extend(found.notes)
+        labels.by_name.extend(columns.by_purpose(self))
+        return found, labels
 
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
@@ -268,37 +283,24 @@ class TableRequested(Requested, TableExperiment):
         stage = changed(self, skip_bad=True).stage(model.exported)
         shard = shard_of(options)
         first = replace(model.opening, device=str(model.devices[0]))
-        work, bad = _planned(stage, first, len(model.devices), shard)
+        work, bad = planned(stage, first, len(model.devices), shard)
         folder = run_folder(model, options, stage.name)
         told = cast("TableRequested", stage.experiment).told
         return TablePlan(stage.exported.name, folder, work, told.notes, told, bad, skips=self.skip_bad)
 
 
-def _planned(
-    stage: RequestStage, opening: Opening, devices: int, shard: Shard
-) -> tuple[dict[str, int | float], pl.DataFrame]:
-    """What a run would do, counted, with its time from a few texts; and the rows that it cannot use: place, reason."""
-    kind: Planned[Any] = stage.kind  # type: ignore[assignment]
-    own, work, tried = shard.parts(len(stage.sizes)), dict[str, int | float](), None
-    bad = dict[str, str]()
-    for number in own:
-        requests, asked = stage.prepare(number)
-        for what, n in kind.work(asked).items():
-            work[what] = work.get(what, 0) + n
-        for request in requests.filter(pl.col(WHY).is_not_null()).iter_rows(named=True):
-            bad.setdefault(stage.requests.place(number, request) or "", request[WHY])
-        tried = asked if tried is None and len(asked) else tried
-    work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
-    if bad:
-        work["rows that cannot be used"] = len(bad)
-    if tried is not None:
-        model, done = stage.open(opening), 0
-        kind.read_some(model, tried)  # the first time takes longer
-        start = time.perf_counter()
-        while (seconds := time.perf_counter() - start) < _SECONDS:
-            done += kind.read_some(model, tried)
-        speed = done / seconds * devices
-        work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
-    return work, pl.DataFrame(
-        {"place": list(bad), "reason": list(bad.values())}, schema=dict.fromkeys(("place", "reason"), pl.String)
-    )
+@dataclass(frozen=True, eq=False)
+class TableRun(RequestedRun):
+    """A finished run on a user's table."""
+
+    @cached_property
+    def columns(self) -> Any:
+        """The columns by their purpose, of the class that the experiment has."""
+        return cast("type[TableRequested]", self.declared).of_columns.from_json(self.record.metadata[COLUMNS])
+
+    @property
+    def read_otherwise(self) -> list[str]:
+        return list(self.record.metadata[READ])
+
+    def remarks(self) -> list[str]:
+        return [*said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *super().remarks()]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -22,7 +22,7 @@ from ...text.table import TableLike, find_column, needed_column, needed_columns
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
 from ..finished_run import GROUP
-from ..own_table import COLUMNS, find_columns
+from ..own_table import find_columns
 from ..span_runs import JOINER, METHOD, SpanRun, method_of
 from ..table_requests import TableRequested
 from ..view import Chart, Values, View
@@ -64,10 +64,6 @@ class ChoiceRun(SpanRun):
     """A finished run; `items` has one row for each candidate, and for each that was scored without its context."""
 
     sentence_keys: ClassVar[Sequence[str]] = (*ITEM, "candidate")
-
-    @cached_property
-    def columns(self) -> Columns:
-        return Columns.from_json(self.record.metadata[COLUMNS])
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -121,6 +117,7 @@ class Choice(TableRequested):
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine choice mini questions.jsonl --candidates choices --answer label"
     results = ChoiceRun
+    of_columns = Columns
     of_kind = Span
     scores: ClassVar[Mapping[str, pl.Expr]] = {
         **SCORES,

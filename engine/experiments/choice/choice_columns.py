@@ -26,8 +26,7 @@ from ...requests.valid import of_choice
 from ...text.spelling import trimmed
 from ...text.table import Table
 from ...text.table_cells import MISSING
-from ..own_table import NO, ROW, YES, yes_or_no
-from ..table_requests import RequestColumns, context
+from ..own_table import NO, ROW, YES, RequestColumns, context, yes_or_no
 
 LABEL, TEXT, LETTER, NUMBER = "label", "text", "letter", "number"
 _LINE = re.compile(r"^\s*([A-Z])\s?[:.)]\s+(.*\S)\s*$", re.MULTILINE)

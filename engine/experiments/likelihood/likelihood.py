@@ -6,7 +6,7 @@ sentences of a split; for a masked model the pseudo-perplexity of Salazar et al.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
@@ -112,10 +112,6 @@ _SPELLED = {
 class LikelihoodRun(SpanRun):
     """A finished run; `items` has one row for each sentence."""
 
-    @cached_property
-    def columns(self) -> Columns:
-        return Columns.from_json(self.record.metadata[COLUMNS])
-
     @property
     def metrics(self) -> Sequence[str]:  # type: ignore[override]  # those of other runs are always the same
         return list(Likelihood.metrics_of(self.record.metadata))
@@ -198,6 +194,7 @@ class Likelihood(TableRequested):
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine likelihood mini sentences.csv --per-word"
     results = LikelihoodRun
+    of_columns = Columns
     of_kind = Span
     unit = "sentences"
     scores: ClassVar[Mapping[str, pl.Expr]] = SUMS

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..labels import PAIR, WANTED
-from ..own_table import NO, ROW, YES, yes_or_no
-from ..table_requests import RequestColumns, context
+from ..own_table import NO, ROW, YES, RequestColumns, context, yes_or_no
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)

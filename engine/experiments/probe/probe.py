@@ -34,9 +34,8 @@ from ...views import Table
 from ..experiment import BOS, Option
 from ..finished_run import GROUP, OTHER
 from ..labels import MOST_GROUPS, Labels
-from ..own_table import BY_NAME, COLUMNS, READ, ROW, OwnColumns, find_columns, said_by_name
-from ..requested import RequestedRun
-from ..table_requests import TableRequested
+from ..own_table import BY_NAME, ROW, RequestColumns, find_columns, said_by_name
+from ..table_requests import TableRequested, TableRun
 from .probe_columns import (
     IS_TOP1,
     IS_WANTED,
@@ -63,7 +62,7 @@ _COMPARED: Mapping[str, tuple[str, float, str, int]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeRun(RequestedRun):
+class ProbeRun(TableRun):
     """A finished run; `items` has each row of the table, once for each of its targets."""
 
     renamed: ClassVar[Mapping[str, str]] = {"condition": TARGET_COLUMN}
@@ -72,10 +71,6 @@ class ProbeRun(RequestedRun):
         *("data sha256", "sentence", "targets", "groups"),
         *("vocabulary", "vocabulary sha256", "method"),
     )
-
-    @cached_property
-    def columns(self) -> Columns:
-        return Columns.from_json(self.record.metadata[COLUMNS])
 
     @cached_property
     def asked(self) -> pl.DataFrame:
@@ -100,10 +95,6 @@ class ProbeRun(RequestedRun):
 
     def tables(self) -> list[Table]:
         return tables(self)
-
-    @property
-    def read_otherwise(self) -> list[str]:
-        return list(self.record.metadata[READ])
 
     def remarks(self) -> list[str]:
         said, n = list[str](), len(self.skipped)
@@ -205,6 +196,7 @@ class OwnSentences(TableRequested):
     references = "negengine.engine.experiments.probe:references.toml"
     example = "negengine probe mini sentences.csv --group condition"
     results = ProbeRun
+    of_columns = Columns
     of_kind = Word
     unit = "rows"
     clusters = "clusters"
@@ -293,7 +285,7 @@ class OwnSentences(TableRequested):
         known = changed(self, mask_token=exported.mask_token, left_out=self.ranked.left_out(exported.tokenizer))
         return TableRequested.stage(known, exported)
 
-    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[UserTable, Labels]:
+    def scan(self, table: UserTable, columns: RequestColumns, check: Check) -> tuple[UserTable, Labels]:
         stimuli, labels = super().scan(table, columns, check)
         cast("Columns", columns).refuse_unknown(table.name, labels)
         labels.read.extend(self.left_out)

@@ -10,8 +10,7 @@ from ...basics.errors import InputError, did_you_mean
 from ...inference.free_text import MASK
 from ...text.spelling import repeats
 from ..labels import WANTED, Labels
-from ..own_table import yes_or_no
-from ..table_requests import RequestColumns
+from ..own_table import RequestColumns, yes_or_no
 
 DATASET = "stimuli"
 TARGET_COLUMN = "target_column"  # what `--unwanted` calls the column that a target stands in
