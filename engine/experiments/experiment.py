@@ -56,7 +56,7 @@ class Experiment(ABC):
     no_model: ClassVar[str] = ""
     goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
     mixes: ClassVar[bool] = False  # whether a low-precision model may decide what is certain
-    stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; the class itself if it makes an `AskStage`
+    stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; none of an experiment of requests
     results: ClassVar[type[Run]]  # the class that reads a finished run
 
     def __post_init__(self) -> None:
