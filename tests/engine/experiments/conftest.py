@@ -22,7 +22,7 @@ def classifiers(once):
         def make(folder, head=head, names=names):
             sizes = {"max_position_embeddings": 40, "initializer_range": 0.5}
             checkpoint = save_classifier(folder / head, "bert", names, **sizes)
-            build(str(checkpoint), folder / "out", task=task)
+            build(str(checkpoint), folder / "out", task=task, precision="mixed")
 
         folder = once(f"classifier-{head}", make)
         made[head] = folder / head, load_exported(folder / "out", task=task)
