@@ -276,7 +276,7 @@ def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_
         wanted = model(given).logits.log_softmax(-1)[0, :-1]
     found = CausalLM(exported).token_logprobs(ids)[0]
     np.testing.assert_allclose(found, wanted.gather(1, given[0, 1:, None])[:, 0], atol=1e-4)
-    monkeypatch.setattr(needs, "free_memory", lambda: 0.95e9)  # longer ones than were compared could be wrong
+    monkeypatch.setattr(needs, "free_memory", lambda: 0.75e9)  # longer ones than were compared could be wrong
     exported = load_exported(build(str(checkpoint), tmp_path / "little", say=said.append))
     assert exported.max_length == max(exported.info["compared_lengths"]) == 512
     assert "memory suffices to compare inputs of 512 tokens: longer ones will be refused" in said

@@ -46,12 +46,14 @@ def test_a_linguist_gets_from_a_spreadsheet_to_a_figure_and_a_correct_sentence_a
     summary = pl.read_parquet(tmp_path / "run" / "summary.parquet")
     drawn = pl.read_csv(tmp_path / "figures" / "log-probability.csv")
     for group in ("affirmative", "negated"):
-        (value,) = summary.filter(split=f"group={group}", metric="logprob")["value"]
-        (point,) = drawn.filter(split=f"group={group}")["logprob"]
+        (value,) = summary.filter(pl.col("other_split").is_null(), split=group, column="group", metric="logprob")[
+            "value"
+        ]
+        (point,) = drawn.filter(split=group)["logprob"]
         assert point == pytest.approx(value)
-    (difference,) = summary.filter(metric="difference:logprob").to_dicts()
-    interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}], p = "
-    assert f"group=affirmative − group=negated, mean log-probability: {interval}" in does("cite", "run")
+    (difference,) = summary.filter(pl.col("other_split") == "negated", metric="logprob").to_dicts()
+    interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}], p = ".replace("-", "−")
+    assert f"affirmative − negated, mean log-probability: {interval}" in does("cite", "run")
     assert r"\label{tab:groups-compared}" in does(*ask, "--format", "latex")
 
 

@@ -169,7 +169,7 @@ def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their
         masks = rows["sentence"].str.count_matches(r"\[MASK\]")
         assert (masks == rows["tokens"].fill_null(1)).all()
         assert masks.max() > 1
-    verbs = {key: set(own["verb"]) for (key,), own in run.outcomes().group_by("condition")}
+    verbs = {key: set(own["crossed"]) for (key,), own in run.outcomes().group_by("condition")}
     assert verbs.pop("pronoun, verbs of several tokens") == set(run.several["verb"])
     assert verbs.get("pronoun", set()) == set(run.selection.triplets["verb"])
 
