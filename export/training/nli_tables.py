@@ -22,6 +22,7 @@ from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
 from ...engine.requests.items import ALL, ORIGINAL
+from ...engine.requests.summary import COMPARES
 from ...engine.statistics.differences import paired_difference
 from ...engine.statistics.intervals import mean, within
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
@@ -227,7 +228,7 @@ def _accuracy(runs: Sequence[NliRun], condition: str, split: str) -> dict[str, A
     Of one seed, the 95 % interval is over pairs and there is no deviation; of several, both are over the seeds.
     """
     of = {"condition": condition, "split": split, "metric": "accuracy"}
-    found = [row for run in runs for row in run.summary.filter(**of).to_dicts()]
+    found = [row for run in runs for row in run.summary.filter(~COMPARES, **of).to_dicts()]
     if not found:
         return {}
     if len(found) == 1:

@@ -282,6 +282,7 @@ def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_
     assert "memory suffices to compare inputs of 512 tokens: longer ones will be refused" in said
 
 
+@pytest.mark.everything
 def test_a_model_with_other_rotations_for_long_texts_takes_none_that_needs_them(tmp_path):
     long = {"max_position_embeddings": 300, "original_max_position_embeddings": 200}
     exported = load_exported(build(str(write_causal(tmp_path / "phi", "phi3", **long)), tmp_path / "out"))

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers as hf
 from causal_checkpoints import byte_level
+from few import few
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
@@ -89,7 +90,7 @@ def without(folder, ending):
     save_file(kept, folder / WEIGHTS, {"format": "pt"})
 
 
-@pytest.mark.parametrize("method", FORMS)
+@pytest.mark.parametrize("method", few(FORMS, "fp8"))
 def test_the_numbers_that_quantised_weights_stand_for_are_read(method, saved, tmp_path):
     model, folder = saved(method)
     found, inventory = load_counted(load(locate(str(folder)), HEAD), HEAD)

@@ -12,6 +12,7 @@ from pathlib import Path
 import negengine as ng
 import polars as pl
 import pytest
+from few import few
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from negengine.engine.experiments.registry import experiment
@@ -147,7 +148,7 @@ def told(runs):
     assert first.methods("a test")
 
 
-@pytest.mark.parametrize("kind", ["probe", "likelihood", "choice"])
+@pytest.mark.parametrize("kind", few(["probe", "likelihood", "choice"], "choice"))
 @settings(
     max_examples=4, deadline=None, phases=[Phase.generate], derandomize=True, suppress_health_check=list(HealthCheck)
 )

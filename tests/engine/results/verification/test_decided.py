@@ -43,6 +43,7 @@ def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verif
     assert (again.notes, again.frame.equals(one.frame), other.damage) == (one.notes, True, ())
 
 
+@pytest.mark.everything
 def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
     """A repetition that was none: rank, first choice, log-probabilities and rates say the same."""
     remove_parts(scored)
