@@ -34,6 +34,7 @@ TESTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.everything
 def test_a_run_in_two_processes_leaves_nothing_in_the_users_folder(mini, tmp_path):
     home = tmp_path / "home"
     home.mkdir()

@@ -259,6 +259,7 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     assert len(said) == (0 if right else 1)
 
 
+@pytest.mark.everything
 def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_are_right(monkeypatch, tmp_path):
     """GPT-Neo: a layer sees the last 1,100 tokens only, and no text that is shorter shows it."""
     tokenizer, said = byte_level(), []

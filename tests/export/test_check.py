@@ -24,7 +24,7 @@ CASES = {
     TOKENS: tiny_checkpoints.FAMILIES,
     "further": (*MASKED, *CAUSAL, *REFUSED_FAMILIES),
 }
-SOON = {"read": {"padding -1"}, "further": {"llama4_text", "xlnet"}}  # those that other tests export
+SOON = {"read": {"padding -1"}, "further": {"xlnet"}}  # those that other tests export
 SOON |= {kind: {"bert", "roberta", "gpt2"} for kind in ("checkpoint", "causal", PAIRS, TOKENS)}
 EVERY = [(kind, name) for kind, names in CASES.items() for name in names]
 KEPT = [(kind, name) for kind, name in EVERY if name in SOON.get(kind, CASES[kind])]

@@ -118,6 +118,7 @@ def test_a_masked_model_of_transformers_4_is_read_as_it_was_saved(family, tmp_pa
     assert_is_read(tmp_path / "own", "fill-mask", model, lambda text: before(text)["input_ids"])
 
 
+@pytest.mark.everything
 def test_an_old_checkpoint_is_exported_as_it_was_saved(tmp_path):
     save_tiny(ROWS["modernbert"], tmp_path / "own")
     model = hf.AutoModelForMaskedLM.from_pretrained(tmp_path / "own", attn_implementation="eager").eval()
