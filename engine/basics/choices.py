@@ -25,13 +25,6 @@ class Precision(StrEnum):
     MIXED = "mixed"  # a low-precision model where the margin is wide, the reference model where it is narrow
 
 
-class Graphs(StrEnum):
-    """Which graphs an export has."""
-
-    AUTO = "auto"  # also those of low precision
-    FP32 = "fp32"  # no others
-
-
 TABLE = "table"  # the output format of a terminal
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..basics.choices import LANGUAGE_MODELS, Graphs
+from ..basics.choices import LANGUAGE_MODELS, Precision
 from ..basics.errors import InputError, choice, needs_extra
 from ..basics.forks import refuse_forked
 from ..basics.named import plugged
@@ -172,7 +172,7 @@ def export(
     base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
-    precision: str = Graphs.AUTO,
+    precision: str = Precision.AUTO,
     force: bool = False,
     progress: bool = True,
 ) -> Path:
@@ -185,7 +185,7 @@ def export(
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
-    graphs = choice(Graphs, "--precision", precision)
+    asked = choice(Precision, "--precision", precision)
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
@@ -196,7 +196,7 @@ def export(
         "base": base,
         "revision": revision,
         "allow_pickle": allow_pickle,
-        "precision": graphs,
+        "precision": asked,
     }
     folder: Path = build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
     return folder
