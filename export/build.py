@@ -304,7 +304,7 @@ def _measured(graph: Path, reference: Reference, say: Say, *, is_wanted: bool) -
 
 
 def _drop_wrong_sharing(found: _Graphs, reference: Reference, say: Say) -> None:
-    """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more."""
+    """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they only save time."""
     sharing = [path for path in found.files if path.name in {*SHARING_PREFIXES.values(), *TREES.values()}]
     exact = {SHARING_PREFIXES[path.name] for path in found.exact}
     try:

@@ -304,7 +304,7 @@ class ScoresRun(Run):
             item=pl.struct(*PAIR, "verb").struct.json_encode(),
             value=pl.col("repeated").cast(pl.Float64),
             cluster=pl.struct(*PAIR).struct.json_encode(),
-            crossed=pl.lit(None, pl.String) if by == "verb" else pl.col("verb"),  # one verb is no cluster of verbs
+            crossed=pl.lit(None, pl.String) if by == "verb" else pl.col("verb"),  # of one verb, pairs alone differ
             **({} if by is None else {BY: pl.col(by)}),
         )
 
