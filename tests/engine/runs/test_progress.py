@@ -49,6 +49,19 @@ def test_lines_go_to_stderr_as_they_are_and_details_if_asked_for(capsys):
     assert capsys.readouterr() == ("", "[/red] :smile: \\x1b[2J\nseed: 1\n")
 
 
+def test_the_first_sentences_which_are_slow_foretell_no_time(clock):
+    with Reporter(io.StringIO(), clock=clock).meter("select", 1000) as meter:
+        told = []
+        for seconds, sentences in ((4.5, 7), (1.5, 93)):
+            clock.now += seconds
+            meter.advance(sentences)
+            told.append(meter.line)
+    assert told == [
+        "select: 7 of 1,000 sentences (0.7 %), 1.6/s",
+        "select: 100 of 1,000 sentences (10.0 %), 17/s, 54 s left",
+    ]
+
+
 OF, LAZY = "of 1,000 sentences", "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s"
 LONG = "999,999 of 1,000,000 sentences (99.9 %), 111,111/s, done in 9 s"
 
