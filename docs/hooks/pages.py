@@ -64,6 +64,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if "/" not in page.file.src_uri:  # a notebook has a page; its own page leads to the file
         markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
     markdown = re.sub(r"<!-- columns of (.+) -->", lambda found: column_table(found[1]), markdown)
+    markdown = re.sub(r"<!-- families: (\w+) -->", lambda found: tested_families(found[1]), markdown)
     return markdown.replace(COMMAND_LIST, command_pages.overview()).replace(FAMILY_LIST, family_table())
 
 
@@ -78,6 +79,14 @@ def column_table(file: str) -> str:
         unit, meaning = ("", f"as in `{told}`") if isinstance(told, str) else told
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {unit} | {meaning} |")
     return "\n\n".join(filter(None, [before, "\n".join(lines), after]))
+
+
+def tested_families(kind: str) -> str:
+    """A row for each family of one kind that the tests export."""
+    rows: dict[str, list[str]] = tomllib.loads((ROOT / "docs" / "families.toml").read_text("utf-8"))[kind]
+    heads = rows.pop("heads")
+    lines = [heads, ["---"] * len(heads), *([f"`{name}`", *cells] for name, cells in rows.items())]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def family_table() -> str:

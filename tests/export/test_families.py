@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +36,8 @@ from .families import ROWS
 
 pytestmark = pytest.mark.long
 
-PAGE = (Path(__file__).parents[2] / "docs" / "families.md").read_text("utf-8").splitlines()
+PAGE = tomllib.loads((Path(__file__).parents[2] / "docs" / "families.toml").read_text("utf-8"))
+KINDS = {"fill-mask": "masked", "text-generation": "causal"}  # of rows of the page; others are of classifiers
 FILLERS = (
     {"NAME": "Anna", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"},
     {"NAME": "Giovanni", "PROF": "an architect", "ACT": "argue", "PRON": "he"},
@@ -68,15 +70,17 @@ def opened(kind, checkpoint):
     return kind.from_pretrained(checkpoint, dtype=torch.float32).eval(), hf.AutoTokenizer.from_pretrained(checkpoint)
 
 
-def is_listed(name, exported, segments="") -> bool:
-    """Whether a row of the page says of a family what is exported."""
+def is_listed(name, exported) -> bool:
+    """Whether the row of a family says what is exported."""
     written = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
     assert written == ([] if exported.task == "token-classification" else ["int8", "fp16"])
-    second = {"text-classification": "pairs", "token-classification": "pairs, tokens"}.get(exported.task, "`")
+    table = PAGE[KINDS.get(exported.task, "classifiers")]
+    row = dict(zip(table["heads"][1:], table[name], strict=True))
+    pairs = exported.task == "text-classification"
     attention = "one operator" if exported.info["fused"]["attention"] else "plain operators"
-    cells = f"| {segments}{attention} | {exported.info['exporter']} | "
-    rows = [line.removeprefix(start) for line in PAGE if line.startswith(start := f"| `{name}` | ")]
-    return any(cells in row for row in rows if row.startswith(second))
+    assert not pairs or row["segments"] == ("yes" if exported.info.get("segments") else "no")
+    assert "classifies" not in row or ("pairs" if pairs else "tokens") in row["classifies"]
+    return (row["attention"], row["exporter"]) == (attention, exported.info["exporter"])
 
 
 def masked_sentences(tokenizer):
@@ -156,8 +160,7 @@ OF_PAIRS = [*tiny_checkpoints.FAMILIES, "xlnet"]
 
 
 def assert_is_told(family, exported):
-    pairs = exported.task == "text-classification"
-    assert is_listed(family, exported, "yes | " if exported.info.get("segments") else "no | " if pairs else "")
+    assert is_listed(family, exported)
     assert labels(exported) == LABELS
     assert exported.info["fused"]["attention"] == (0 if family == "xlnet" else 2)
 
@@ -201,7 +204,7 @@ def test_every_token_gets_the_label_of_transformers(family, classifier):
 
 
 def test_the_page_has_every_family_that_optimum_exports_and_the_tested_ones_of_pytorchs_exporter():
-    listed = {line.split("`")[1] for line in PAGE if line.startswith("| `")}
+    listed = {name for table in PAGE.values() for name in table if name != "heads"}
     known = TasksManager._SUPPORTED_MODEL_TYPE
     exporting = {family for family, by in known.items() if "fill-mask" in by.get("onnx", ())}
     assert {row.family for row in ROWS.values()} | {name for name, own in FAMILIES.items() if own.refused} > exporting
