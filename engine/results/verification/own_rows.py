@@ -11,6 +11,7 @@ from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256, is_file, paths_in
 from ...inference.again import Draw
+from ...requests.items import WHY
 from .checks import Check
 from .reference import other_reader
 from .results import StoredStage
@@ -34,7 +35,7 @@ def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check
         return check.skipped(f"{path} has changed since")
     texts, labels = (_named(stage.record.metadata[COLUMNS], kinds) for kinds in (_TEXTS, _LABELS))
     found = [name for name in (*texts, *labels) if name not in _named(given, given)]
-    drawn = pl.DataFrame(draw.some(items), schema=items.schema)
+    drawn = pl.DataFrame(draw.some(items.filter(pl.col(WHY).is_null())), schema=items.schema)
     is_whole = not stage.record.identity["skip bad rows"]
     try:
         for name, own in paths.items():

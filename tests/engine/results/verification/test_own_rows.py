@@ -79,14 +79,14 @@ def model(mini):
 def checked(model, tmp_path):
     """Runs a file and reads it again."""
 
-    def check(name):
+    def check(name, **options):
         content = PROBE.get(name) or PAIRS[name]
         if not isinstance(content, str):
             plain = {"sentence": "A robin is a [MASK].", "target": "bird"}
             content = "\n".join(row if isinstance(row, str) else json.dumps(plain | row) for row in content)
         (tmp_path / name).write_text(content, "utf-8")
         run = (ng.probe if name in PROBE else ng.likelihood)(
-            model, tmp_path / name, output=tmp_path / "run", progress=False, **PAIRED.get(name, {})
+            model, tmp_path / name, output=tmp_path / "run", progress=False, **PAIRED.get(name, {}), **options
         )
         [stored] = [StoredStage(run.folder, *own) for own in begun_stages(run.folder).items()]
         return check_own_rows(stored, run.items, Draw(model.exported, 50, 0))
@@ -104,6 +104,13 @@ def test_the_program_as_it_is_reads_as_others_do(checked, name):
     assert found.n
 
 
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "twice.jsonl"])
+def test_rows_that_a_run_skipped_are_counted_by_others_too(checked, name):
+    found = checked(name, skip_bad=True)
+    assert (found.outcome, found.detail) == (Outcome.OK, "")
+    assert found.n
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_reading_is_found(checked, monkeypatch, name):
     monkeypatch.setattr(*FAULTS[name])
@@ -112,7 +119,7 @@ def test_a_fault_in_reading_is_found(checked, monkeypatch, name):
 
 def test_a_sign_that_does_not_stand_there_is_not_repeated(checked, monkeypatch):
     monkeypatch.setattr(spelling, "_units", lambda _text, _units: "x")
-    assert "repeats_word is True for 'bird'" in checked("plain.csv").detail
+    assert "'bird' has repeats_word True" in checked("plain.csv").detail
 
 
 @pytest.mark.parametrize(
