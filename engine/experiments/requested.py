@@ -261,6 +261,7 @@ class RequestedRun(SummaryRun):
         elif CORRECT in usual and FAILED not in own:
             first, wanted = usual.pop(CORRECT), self.declared.wanted
             usual |= {FIRST: first, FAILED: pl.lit(None, pl.Boolean) if wanted is None else first != wanted}
+        usual.setdefault(FAILED, pl.lit(None, pl.Boolean))  # of texts alone, nothing says which one should be probable
         order = [name for name in COLUMNS if name in usual]
         names = items.collect_schema().names()
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}

@@ -5,8 +5,8 @@ describes a smaller array; `auto:FIRST-LAST` names the whole one instead. Where 
 shard is refused: a wrong one would be found at the merge only.
 
 Sources: the manuals of sbatch and srun (Slurm 24.11), "Job Arrays" of the PBS Professional User's Guide, "Multiple job
-submission" of Torque 4.1, "Environment variables set for job execution" of IBM Spectrum LSF 10.1, "Distributed
-Multi-Node Jobs" of SkyPilot, "Indexed Job" of Kubernetes.
+submission" of Torque 4.1, "Environment variables set for job execution" of IBM Spectrum LSF 10.1, submit(1) of Grid
+Engine 8.1, "Distributed Multi-Node Jobs" of SkyPilot, "Indexed Job" of Kubernetes.
 """
 
 import os
@@ -51,6 +51,7 @@ class Shard:
 AUTO = "auto"
 _RANGE = re.compile(r"auto:([0-9]{1,9})-([0-9]{1,9})(?::([0-9]{1,9}))?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_NOT_SET = {"", "undefined"}  # the latter is what Grid Engine says to jobs that are not tasks of an array
 _ARRAY = "give the first and the last index of the whole array, such as --shard auto:0-15"
 
 Environment = Mapping[str, str]
@@ -127,6 +128,7 @@ _SYSTEMS = (
     _System("PBS", "PBS_ARRAY_INDEX"),
     _System("Torque", "PBS_ARRAYID"),
     _System("LSF", "LSB_JOBINDEX", "LSB_JOBINDEX_END", 1, "LSB_JOBINDEX_STEP"),  # 0 outside of arrays
+    _System("Grid Engine", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_FIRST", "SGE_TASK_STEPSIZE"),
     _System("SkyPilot", "SKYPILOT_NODE_RANK", count="SKYPILOT_NUM_NODES"),
     _System("Kubernetes", "JOB_COMPLETION_INDEX"),
 )
@@ -198,7 +200,7 @@ def _srun(variables: Environment) -> Shard | None:
 
 def _number(variables: Environment, name: str) -> int | None:
     text = variables.get(name, "").strip()
-    if not text:
+    if text in _NOT_SET:
         return None
     if not _NUMBER.fullmatch(text):
         raise InputError(f"--shard auto: {name} is {text!r}, which is not a whole number: give --shard I/N")

@@ -84,6 +84,10 @@ command("figures", "whole", "-o", "figures")
 command("reproduce", "whole", "-o", "again")
 Path("suite.toml").write_text(f'[[model]]\\nmodel = "{model}"\\n[[probe]]\\nprobe = "colours"\\nthings = 2\\n')
 command("suite", "suite.toml", "-o", "suite")
+command("endings", model, "-o", "endings")  # on texts behind contexts
+for words in ("show", "verify", "cite"):
+    command(words, "endings")
+ends = ng.open("endings")
 run, said = ng.colours(model, output="whole", progress=False), pl.col("condition") == "affirmative"
 again = [(check.what, check.n, check.wrong) for check in ng.verify(run, model=model).checks if "again" in check.what]
 print(json.dumps({
@@ -94,13 +98,17 @@ print(json.dumps({
     "again": Path("again/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes(),
     "page": "a word other than “blue”" in Path("report.html").read_text(),
     "drawn": sorted(path.stem for path in Path("figures").glob("*.svg")),
+    "ends": ends.summary.filter(metric="expected", split="all").sort("condition")["n"].to_list(),
+    "expected": ends.items.filter(pl.col("lead").is_not_null()).select(
+        (pl.col("expected") == (pl.col("lead") > 1e-4)).all()).item(),
     "failed": run.sentences().select((pl.col("failed") == ((pl.col("rank") == 1) != said)).all()).item()}))
 """
 
 
-def test_an_experiment_of_at_most_60_lines_that_is_installed_gets_everything(mini, tmp_path):
+def test_experiments_of_at_most_60_lines_that_are_installed_get_everything(mini, tmp_path):
     source, folder = shutil.copytree(Path(__file__).with_name("colours"), tmp_path / "colours"), tmp_path / "installed"
-    assert len((source / "colours.py").read_text("utf-8").splitlines()) <= 60
+    for name in ("colours.py", "endings.py"):
+        assert len((source / name).read_text("utf-8").splitlines()) <= 60
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
     subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", folder, source], check=True)
     environment, command = {**os.environ, "PYTHONPATH": str(folder)}, [sys.executable, "-c", PROGRAM, mini.folder]
@@ -114,5 +122,5 @@ def test_an_experiment_of_at_most_60_lines_that_is_installed_gets_everything(min
     assert found.pop("decided again") == [["items decided again by the reference model", 12, 0]]
     assert found == {
         "items": 12, "same": True, "in_dir": True, "parameters": ["model", "things", "options"],
-        "n": [6] * 4, "again": True, "page": True, "drawn": ["first", "surprisal"], "failed": True,
+        "n": [6] * 4, "ends": [3, 3], "expected": True, "again": True, "page": True, "drawn": ["first", "surprisal"], "failed": True,
     }  # fmt: skip

@@ -43,6 +43,11 @@ def lsf(index, last, step=1):
     return {"LSB_JOBINDEX": str(index), "LSB_JOBINDEX_END": str(last), "LSB_JOBINDEX_STEP": str(step)}
 
 
+def grid_engine(index, first, last, step):
+    names = {"ID": index, "FIRST": first, "LAST": last, "STEPSIZE": step}
+    return {f"SGE_TASK_{name}": str(value) for name, value in names.items()}
+
+
 SCRIPT = {"SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}  # a batch script has SLURM_PROCID=0, too
 
 
@@ -69,6 +74,8 @@ def test_a_slurm_array_with_any_first_index_and_any_step(first, count, step):
         ("auto", [lsf(index, 3) for index in (1, 2, 3)], "1/3 2/3 3/3"),
         ("auto", [lsf(index, 9, 4) for index in (1, 5, 9)], "1/3 2/3 3/3"),
         ("auto:5-8", [lsf(6, 8)], "2/4"),
+        ("auto", [grid_engine(index, 2, 10, 4) for index in (2, 6, 10)], "1/3 2/3 3/3"),
+        ("auto", [srun(1, 2, **grid_engine(*["undefined"] * 4))], "2/2"),
         ("auto", [{"SKYPILOT_NODE_RANK": n, "SKYPILOT_NUM_NODES": "2"} for n in "01"], "1/2 2/2"),
         *[("auto:1-16", [{name: "3"}], "3/16") for name in ("PBS_ARRAY_INDEX", "PBS_ARRAYID", "JOB_COMPLETION_INDEX")],
         ("auto:0-15", [{"PBS_ARRAY_INDEX": "3"}], "4/16"),
@@ -80,6 +87,7 @@ def test_the_tasks_of_batch_systems(text, environments, shards):
     assert " ".join(str(find_shard(text, environment)) for environment in environments) == shards
 
 
+NO_ARRAY = lsf(0, 0, 0), grid_engine(*["undefined"] * 4)  # as the systems say it of a job that is not an array
 NO_NUMBERS = ("x", "-1", "1.5", "9" * 10, "٣", "1 2")
 UNEVEN = r"3 indices of this Slurm array \(1 to 9\) are not evenly spaced.*auto:0-15"
 NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as auto:0-15"
@@ -106,7 +114,7 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto", lsf(1, 3, 0), "--shard auto: LSB_JOBINDEX_STEP is 0, which is not the step of an array; "),
         ("auto", slurm([0, 1], 1, 0), "--shard auto: SLURM_ARRAY_TASK_STEP is 0, which is not the step of an array; "),
         ("auto", {"LSB_JOBINDEX": "1"}, "--shard auto: LSB_JOBINDEX_END is not set"),
-        ("auto", lsf(0, 0, 0), "no batch system says which shard this is"),  # a job that is not an array
+        *[("auto", own, "no batch system says which shard this is") for own in NO_ARRAY],
         (
             "auto",
             {},
