@@ -1,7 +1,7 @@
 """`make gpu`: what a GPU does, by CUDA or WebGPU, measured in one command, as one JSON file.
 
 Each step runs in a process of its own with a limit of time, so a step that fails, crashes or hangs does not stop the
-others. Then `run.bench` measures the main job. With `rehearse` all runs on the CPU with little work.
+others. Then the main job is measured (`run.py`). With `rehearse` all runs on the CPU with little work.
 """
 
 import json
@@ -39,8 +39,9 @@ from .gpu_model import CLASSES, GPUS, Gpu, GraphKernels, by_class
 from .machine import describe
 from .main_job import calibrated, candidates, main_job
 from .rounds import Say, in_a_process
-from .run import OfMainJob, bench
+from .run import SUBJECT, OfMainJob
 from .shapes import Measured, cache_folder, prepare
+from .subject import bench_subject
 from .system import Answers, Choice, Items, Place, System, Unavailable
 
 MODELS = ("mini", "bert-base-shape")
@@ -214,7 +215,7 @@ STEPS = (
     Step("kernels", "time by kind of kernel, measured and simulated", 2, kernels, timed=True),
     Step("parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3, parity),
 )
-LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, calibrated=100, lazy_pairs=1, limit=60)
+LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, calibrated=100, limit=60)
 
 
 def measure(
@@ -260,7 +261,7 @@ def measure(
     if whole and not chosen.is_software:
         effort = LITTLE if rehearse else OfMainJob().quick()
         given = {"effort": effort, "cache": folder, "say": say, "keep": lambda own: keep({"bench": own})}
-        keep({"bench": bench(models, device=str(chosen), **given)})  # type: ignore[arg-type]
+        keep({"bench": bench_subject(SUBJECT, models, device=str(chosen), **given)})  # type: ignore[arg-type]
     return document
 
 

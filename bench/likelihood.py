@@ -167,7 +167,7 @@ class Own(Fp32[Texts]):
         return sums
 
 
-def _measurements(measured: Measured) -> Iterator[Measurement]:
+def _measurements(measured: Measured, *_: object) -> Iterator[Measurement]:
     is_causal = measured.exported.is_causal
     encoder = Encoder(measured.exported.tokenizer, is_causal)
     loops: list[System[Texts]] = (

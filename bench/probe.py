@@ -87,7 +87,7 @@ class Own(Fp32[pl.DataFrame]):
         return scores
 
 
-def _measurements(measured: Measured) -> Iterator[Measurement]:
+def _measurements(measured: Measured, *_: object) -> Iterator[Measurement]:
     """One for each number of targets; these are the verbs of the bundled lexicon that are one token of the model."""
     verbs = load_lexicon().verbs
     tokens = measured.exported.tokenizer.word_tokens([("Anna likes to ", ".")] * len(verbs), verbs)

@@ -1,34 +1,26 @@
-"""`negengine bench`: the engine, its baselines and the ceiling, on one machine in one run."""
+"""`negengine bench`: the main job by the engine, its baselines and the ceiling, on one machine in one run."""
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 
 from ..engine.basics.choices import Precision
-from ..engine.basics.errors import InputError
-from ..engine.basics.limits import cpu_threads
 from ..engine.inference.audit import audit_share
-from ..engine.inference.device import choose_device
 from ..engine.inference.devices.cpu import CPU
-from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import ExportedModel, graph_precision
 from ..engine.inference.mixed import CALIBRATION_SENTENCES
 from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device
-from ..engine.views import Column, Table
-from ..export.checkpoint import locate
+from ..engine.views import Column
 from .baselines import AuthorsScoring, AuthorsSelection, baselines
 from .ceiling import ROUNDS, least_flops, product_rates
-from .machine import describe, has_bf16
+from .machine import has_bf16
 from .main_job import (
-    AUDIT_SHARE,
     EXACT,
     LOW_PRECISION,
     MIXED,
@@ -38,19 +30,18 @@ from .main_job import (
     Sentences,
     calibrated,
     candidates,
-    lazy_beside_exhaustive,
     main_job,
 )
-from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process
-from .shapes import MINI, SHAPES, Measured, cache_folder, prepare
-from .system import Place, System
+from .rounds import Effort, Outcome, Say
+from .shapes import MINI, Measured, prepare
+from .subject import COMPUTED, Measurement, Subject
+from .system import System
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
-AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
-_TRIED_ON_CUDA = 4096  # sentences for finding the best settings, where batches are larger
-_BAR = 30  # columns
-_EXPECTED = "mixed, expected"
+AUTHORS = AuthorsSelection.name
+_TIMES = {"times authors, selection": AUTHORS, "times authors, scoring": AuthorsScoring.name}
 _WHOLE = "mixed, whole grid"  # whose audit is a smaller share than that of the sentences which are timed
+_CLOSE, _HOURS, _CEILING = "close calls", "hours for 10.9 M", "share of ceiling"
 
 
 @dataclass(frozen=True)
@@ -62,108 +53,34 @@ class OfMainJob(Effort):
     most: int = 100_000
     ceiling_rounds: int = ROUNDS  # how often the chain of products is timed
     calibrated: int = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
-    lazy_pairs: int = 8  # pairs of the lazy selection
 
     def quick(self) -> Self:
-        return replace(super().quick(), ceiling_rounds=2, calibrated=500, lazy_pairs=4)
+        return replace(super().quick(), ceiling_rounds=2, calibrated=500)
 
 
-def bench(
-    names: Sequence[str], *, device: str = "auto", effort: OfMainJob | None = None, cache: Path | None = None,
-    only: Sequence[str] = (), start: Start = in_a_process, say: Say, keep: Keep = lambda _: None,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure models: a JSON document of the machine and each model; `keep` is given it whenever more is known.
+def _measurements(measured: Measured, device: Device, effort: OfMainJob, say: Say) -> Iterator[Measurement]:
+    exported, job = measured.exported, main_job(measured.exported)
+    say("the ceiling")
+    products = _products(exported, device, effort.ceiling_rounds)
+    ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
 
-    After an interrupt it has what was measured, and says so. Raises InputError if a name does not exist.
-    """
-    chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or OfMainJob()
-    others = baselines()  # the authors' programs and these, or all if none is named
-    known = [system.name for system in others]
-    if unknown := next((name for name in only if name not in known), None):
-        raise InputError(f"--baseline {unknown}: there are {', '.join(known[2:])}")
-    others = [system for system in others if not only or system.name in {*only, AUTHORS, AUTHORS_SCORING}]
-    if chosen.kind == Cuda.kind:
-        effort = replace(effort, tried=_TRIED_ON_CUDA)
-    for name in names:
-        if name not in SHAPES:
-            locate(name)
-    results: list[dict[str, Any]] = []
+    def known(work: Sentences) -> dict[str, Any]:
+        in_giga = {kind: {own: rate / 1e9 for own, rate in rates.items()} for kind, rates in products.items()}
+        return {"tokens": work.length, "least GFLOP": least(exported, work.length) / 1e9, "product GFLOP/s": in_giga}
 
-    def document(*more: dict[str, Any]) -> dict[str, Any]:
-        known = {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]])}
-        return {**known, "models": [*results, *more], INTERRUPTED: any(own[INTERRUPTED] for own in results)}
-
-    for name in names:
-        say(f"{name}: preparing")
-        measured = prepare(name, folder)
-        given = (effort, others, folder, start, say, lambda own: keep(document(own)))
-        results.append(_measure(measured, chosen, *given))
-        if results[-1][INTERRUPTED]:
-            return document()
-    _expect_mixed(results, chosen, folder, effort.calibrated, say)
-    return document()
-
-
-def _measure(
-    measured: Measured, device: Device, effort: OfMainJob, others: Sequence[System[Sentences]], cache: Path,
-    start: Start, say: Say, keep: Keep,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure one model; the keys of the result say what they hold and in which unit."""
-    exported = measured.exported
-    cache.mkdir(parents=True, exist_ok=True)
-    place = Place(measured.checkpoint, exported.folder, device, cpu_threads(), cache)
-    job = main_job(exported)
-    systems = [*others, *own_systems(measured, device)]
-
-    def figures(compared: Compared, ceilings: Mapping[str, float] | None = None) -> dict[str, Any]:
-        sentences = candidates(job, compared.outcomes[0].items)
-        flops = least(exported, sentences.length)
-        mixed = compared.by_name.get(MIXED)
-        systems = _rows(compared, sentences, flops, ceilings or {})
+    def judged(work: Sentences, one: Outcome, reference: Outcome) -> dict[str, Any]:
+        """All answers are compared with those of the authors' program, which has done all items."""
+        n, ceiling = one.items, ceilings.get(one.system.arithmetic)
+        right, expected = reference.answers[:n], work.encoded.expected[:n]
         return {
-            "model": measured.name,
-            "random weights": measured.is_random,
-            "device": str(device),
-            "threads": place.threads,
-            "work": {
-                "sentences": len(sentences),
-                "tokens": sentences.length,
-                "rounds": max(1, compared.outcomes[0].rounds),
-                "least GFLOP": flops / 1e9,
-            },
-            "product GFLOP/s": {kind: rate / 1e9 for kind, rate in (ceilings or {}).items()},
-            "systems": systems,
-            "skipped": dict(compared.missing),
-            _EXPECTED: None,
-            _WHOLE: _whole_grid(systems, mixed.found.get("close calls")) if mixed else None,
-            "lazy": None,
-            "close calls": mixed and mixed.found.get("close calls"),
-            INTERRUPTED: compared.interrupted,
+            _HOURS: CANDIDATES / one.rate / 3600,
+            _CEILING: None if ceiling is None else one.rate * least(exported, work.length) / ceiling,
+            "same top-1": float(np.mean(one.answers == right)),
+            "same decision": float(np.mean((one.answers == expected) == (right == expected))),
         }
 
-    known = lambda found: keep(figures(found))  # noqa: E731
-    compared = compare(systems, place, partial(candidates, job), effort, say, start, known)
-    if compared.interrupted:
-        return figures(compared)
-    more: dict[str, Any] = {}
-    ceilings: dict[str, float] = {}
-    try:
-        models = open_models(exported, device, Precision.AUTO)
-        say("the ceiling")
-        products = _products(exported, device, effort.ceiling_rounds)
-        ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
-        more["product GFLOP/s by kernel"] = {
-            kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
-        }
-        sentences = candidates(job, compared.by_name[AUTHORS].items)
-        if not measured.is_random:
-            say("lazy selection")
-            mixed, rate = calibrated(models, sentences), compared.by_name[AUTHORS].rate
-            more["lazy"] = lazy_beside_exhaustive(job, models, mixed, rate, effort.lazy_pairs)
-    except KeyboardInterrupt:
-        say("interrupted: what was measured follows")
-        more[INTERRUPTED] = True
-    return {**figures(compared, ceilings), **more}
+    systems = [*baselines(), *own_systems(measured, device)]
+    yield Measurement(systems, partial(candidates, job), known, judged)
 
 
 def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
@@ -174,72 +91,43 @@ def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
     return [Reference(), LowPrecision(graph, device), *mixed]
 
 
-def _rows(
-    compared: Compared, sentences: Sentences, flops: float, ceilings: Mapping[str, float]
-) -> list[dict[str, Any]]:
-    """The figures of each system; all are compared with the answers of the first one."""
-    rates = {name: one.rate for name, one in compared.by_name.items()}
-    reference, expected = compared.outcomes[0].answers, sentences.encoded.expected
-    rows = []
-    for one in compared.outcomes:
-        right, n, ceiling = reference[: one.items], one.items, ceilings.get(one.system.arithmetic)
-        repeated = (one.answers == expected[:n], right == expected[:n])
-        rows.append(
-            {
-                **one.row(),
-                **_speed(one.rate, rates),
-                "share of ceiling": None if ceiling is None else one.rate * flops / ceiling,
-                "same top-1": float(np.mean(one.answers == right)),
-                "same decision": float(np.mean(repeated[0] == repeated[1])),
-            }
-        )
-    return rows
+def _with_whole_grid(
+    results: Sequence[dict[str, Any]], device: Device, cache: Path, effort: OfMainJob, say: Say
+) -> None:
+    """Add mixed precision in a run of all candidates; of random weights, with the close calls of the bundled model."""
+    close: float | None = None
+    for found in results:
+        rows = {row["system"]: row for row in found["systems"]}
+        if not rows.keys() >= {LOW_PRECISION, EXACT}:
+            continue
+        own = rows.get(MIXED, {}).get(_CLOSE)
+        if own is None and close is None:
+            say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
+            exported = prepare(MINI, cache).exported
+            models = open_models(exported, device, Precision.AUTO)
+            mixed = calibrated(models, candidates(main_job(exported), effort.calibrated))
+            close = mixed and mixed.calibration.close
+        if (taken := close if own is None else own) is not None:
+            found[COMPUTED] = [whole_grid(rows, taken, MINI if own is None else found["model"])]
 
 
-def _speed(rate: float, rates: Mapping[str, float]) -> dict[str, float | None]:
-    return {
-        "times authors, selection": rate / rates[AUTHORS],
-        "times authors, scoring": rate / rates[AUTHORS_SCORING] if AUTHORS_SCORING in rates else None,
-        "hours for 10.9 M": CANDIDATES / rate / 3600,
-    }
+def whole_grid(rows: Mapping[str, Mapping[str, Any]], close: float, model: str) -> dict[str, Any]:
+    """Mixed precision as fast as the two models that it takes, with the close calls of a model.
 
-
-def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, wanted: int, say: Say) -> None:
-    """Add the expected speed of mixed precision, because the close calls of random weights say nothing."""
-    random = [found for found in results if found["random weights"]]
-    lacking = [found for found in random if any(row["system"] == LOW_PRECISION for row in found["systems"])]
-    if not lacking:
-        return
-    close = next((found["close calls"] for found in results if found["model"] == MINI), None)
-    if close is None:
-        say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
-        exported = prepare(MINI, cache).exported
-        models = open_models(exported, device, Precision.AUTO)
-        mixed = calibrated(models, candidates(main_job(exported), wanted))
-        close = None if mixed is None else mixed.calibration.close
-    for found in lacking:
-        found[_EXPECTED] = None if close is None else expected_mixed(found["systems"], close)
-
-
-def expected_mixed(systems: Sequence[dict[str, Any]], close: float, audit: float = AUDIT_SHARE) -> dict[str, Any]:
-    """Mixed precision as fast as the two models that it takes, with these shares of decisions in fp32."""
-    rates = {row["system"]: row["sentences/s"] for row in systems}
+    The more decisions, the smaller a share of them is audited.
+    """
+    rates = {name: row["sentences/s"] for name, row in rows.items()}
+    audit = audit_share([(CANDIDATES, close)], CALIBRATION_SENTENCES[0])
     rate = 1 / (1 / rates[LOW_PRECISION] + (close + audit) / rates[EXACT])
     return {
-        "close calls": close,
+        "system": _WHOLE,
+        "about": f"computed, with the {close:.1%} close calls of {model} and an audit of {audit:.2%}",
+        _CLOSE: close,
         "audit": audit,
         "sentences/s": rate,
-        "times fp32": rate / rates[EXACT],
-        **_speed(rate, rates),
+        **{key: rate / rates[of] if of in rates else None for key, of in _TIMES.items()},
+        _HOURS: CANDIDATES / rate / 3600,
     }
-
-
-def _whole_grid(systems: Sequence[dict[str, Any]], close: float | None) -> dict[str, Any] | None:
-    """Mixed precision in a run of all candidates: the more decisions, the smaller a share of them is audited."""
-    known = {row["system"] for row in systems} >= {LOW_PRECISION, EXACT, AUTHORS}
-    if close is None or not known:
-        return None
-    return expected_mixed(systems, close, audit_share([(CANDIDATES, close)], CALIBRATION_SENTENCES[0]))
 
 
 def least(exported: ExportedModel, length: float) -> float:
@@ -259,79 +147,30 @@ def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str,
     return {kind: product_rates(device, device.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
 
 
-def tables(result: Mapping[str, Any]) -> list[Table]:
-    """The chart and the tables of one model."""
-    expected = result[_EXPECTED]
-    more = {_EXPECTED: expected, _WHOLE: result[_WHOLE]}
-    rows = [*result["systems"], *({**own, "system": name} for name, own in more.items() if own is not None)]
-    lazy = [_lazy(result["lazy"])] if result["lazy"] else []
-    return [_speeds(result, rows), _systems(result, rows), *lazy]
-
-
-def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
-    work, rates = result["work"], [row["sentences/s"] for row in rows]
-    most = max(rates[: len(result["systems"])])
-    frame = pl.DataFrame(
-        {
-            "system": [row["system"] for row in rows],
-            "share": [rate / most for rate in rates],
-            "bar": ["█" * min(_BAR, max(1, round(_BAR * rate / most))) for rate in rates],
-            "rate": rates,
-        }
-    )
-    done = f"{work['sentences']:,} sentences of {work['tokens']:.1f} tokens, medians of {work['rounds']} rounds"
-    columns = [
-        Column("system", "system", wrap=False),
-        Column("speed", "share", wrap=False, left=True),
-        Column("sentences/s", "rate", decimals=0, wrap=False),
+def _notes(found: Mapping[str, Any]) -> list[str]:
+    rates = {kind: max(by_kernel.values()) for kind, by_kernel in found["product GFLOP/s"].items()}
+    told = ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in rates.items())
+    return [
+        "hours: for 10.9 million sentences; top-1: the same as that of the authors' selection, in %",
+        f"ceiling: % of the fastest products, {found['least GFLOP']:.3f} GFLOP a sentence at {told}",
     ]
-    notes = [
-        f"each system: {result['threads']} threads, a process of its own, its fastest batch size",
-        *(f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()),
-    ]
-    return Table(
-        f"{result['model']} on {result['device']}: {done}", frame, columns, notes=notes, texts={"share": "bar"}
-    )
 
 
-def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
-    columns = [
-        Column("sel.", "times authors, selection", decimals=2, wrap=False),
-        Column("sc.", "times authors, scoring", decimals=2, wrap=False),
-        Column("ceil.", "share of ceiling", decimals=0, scale=100, unit="%", wrap=False),
-        Column("hours", "hours for 10.9 M", decimals=2, wrap=False),
-        Column("MB", "MB", decimals=0, wrap=False),
+SUBJECT = Subject(
+    "select",
+    "sentences",
+    _measurements,
+    OfMainJob(),
+    times=_TIMES,
+    described=lambda found: f"of {found['tokens']:.1f} tokens",
+    reference=AUTHORS,
+    columns=(
+        Column("ceiling", _CEILING, decimals=0, scale=100, unit="%", wrap=False),
+        Column("hours", _HOURS, decimals=2, wrap=False),
         Column("top-1", "same top-1", decimals=1, scale=100, unit="%", wrap=False),
-    ]
-    figures = {
-        str(own.value): pl.Series([row.get(str(own.value)) for row in rows], dtype=pl.Float64) for own in columns
-    }
-    rates = ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in result["product GFLOP/s"].items())
-    notes = [
-        "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
-        "top-1: the same as the first system's, in %; MB: peak memory of the process",
-    ]
-    if rates:
-        notes.append(f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}")
-    if result[_EXPECTED]:
-        close = 100 * result[_EXPECTED]["close calls"]
-        told = f"close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
-        notes.append(f"{_EXPECTED}: {told}")
-    if whole := result[_WHOLE]:
-        shares = 100 * whole["close calls"], 100 * whole["audit"]
-        notes.append(f"{_WHOLE}: computed, with {shares[0]:.1f} % close calls and an audit of {shares[1]:.2f} %")
-    frame = pl.DataFrame({"system": [row["system"] for row in rows], **figures})
-    return Table("Systems compared", frame, [Column("system", "system", wrap=False), *columns], notes=notes)
-
-
-def _lazy(lazy: Mapping[str, Any]) -> Table:
-    names = {"exhaustive": "exhaustive, fp32", "lazy": "lazy, mixed precision where possible"}
-    tested, seconds = ([lazy[f"{name} {what}"] for name in names] for what in ("tested", "seconds"))
-    frame = pl.DataFrame({"selection": list(names.values()), "sentences": tested, "seconds": seconds})
-    columns = [*(Column(own, own) for own in ("selection", "sentences")), Column("seconds", "seconds", decimals=2)]
-    title = f"A selected test set of {lazy['pairs']} pairs, {lazy['repeating %']:.0f} % of the candidates repeat"
-    notes = [
-        f"lazy: {lazy['times authors, selection']:.1f} times as fast as the authors' program at its rate",
-        f"the same triplets as the exhaustive run: {'yes' if lazy['same triplets'] else 'no'}",
-    ]
-    return Table(title, frame, columns, notes=notes)
+    ),
+    notes=_notes,
+    baselines=[system.name for system in baselines() if not system.reference],
+    on_any_device=True,
+    compute=_with_whole_grid,
+)

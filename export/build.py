@@ -124,7 +124,7 @@ def build(
         say(f"{source.name}: the size of its weights is not known, so memory and disk are not checked")
     else:
         say(f"{source.name} {needed}")
-        needed.check(source.name, folder.parent)
+        needed.check(f"{source.name}: exporting it", folder.parent)
     make_folder(folder.parent)
     try:
         with quiet(say), workspace_beside(folder) as workspace:

@@ -1,10 +1,14 @@
 """`negengine export --check`: whether a checkpoint can be exported, from all but its weights; all reasons at once."""
 
+import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import torch
 from transformers import PretrainedConfig
+from transformers.initialization import no_init_weights
 
 from ..engine.basics.errors import InputError
 from ..engine.basics.printable import counted
@@ -14,6 +18,7 @@ from . import needs
 from .checkpoint import (
     ONLY_PICKLED,
     Checkpoint,
+    Head,
     Source,
     about_own_code,
     check_architecture,
@@ -22,12 +27,11 @@ from .checkpoint import (
     load_tokenizer,
     locate,
 )
-from .families import first_position, has_standard_attention, longest_of
+from .families import FAMILIES, first_position, has_standard_attention, longest_of
 from .inventory import SAFE, take, tensors_of, tensors_on_hub, weight_files, weights_of
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
-from .trial import try_to_trace
 
 
 def check(
@@ -105,7 +109,7 @@ class _Looks:
         return f"{wanted} (the weights are not here to look at{doubt})"
 
     def graph(self) -> str:
-        layers = try_to_trace(self.source, self.task.head, self.config)
+        layers = _try_to_trace(self.source, self.task.head, self.config)
         return f"{counted(layers, 'layer')} of it can be traced" if layers else ""
 
     def tokenizer(self) -> str:
@@ -137,4 +141,43 @@ class _Looks:
         needed = needs.estimate(self.source, 1 + sum(variant.size for variant in self.task.variants))
         if needed is None:
             return "not known, as the size of the weights is not"
-        return f"{str(needed).removeprefix('needs ')}; {needed.check(self.source.name, self.folder.parent)}"
+        free = needed.check(f"{self.source.name}: exporting it", self.folder.parent)
+        return f"{str(needed).removeprefix('needs ')}; {free}"
+
+
+_FEW = 2  # layers of a model that is tried
+_TOKENS = 500  # of its vocabulary
+
+
+def _try_to_trace(source: Source, head: Head, config: PretrainedConfig) -> int:
+    """Trace a few layers; returns their number: 0 for a family that tests export, or without such a model.
+
+    Raises InputError, in the words of an export, if it cannot be traced.
+    """
+    if config.model_type in FAMILIES:
+        return 0
+    own = _of_few_layers(config)
+    try:
+        with no_init_weights():
+            model = head.families[type(own)]._from_config(own, dtype=torch.float32, attn_implementation="eager").eval()  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - its sizes depend on the number of layers in a way of its own
+        return 0
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        exporter = exporter_of(source.name, own, head.task)
+        exporter.trace(model, ["input_ids"], place / "weights", place, source.name)
+    return int(own.num_hidden_layers)
+
+
+def _of_few_layers(config: PretrainedConfig) -> PretrainedConfig:
+    """The same model with a layer of each kind, and with the tokens that its configuration names."""
+    own, layers = copy.deepcopy(config), int(config.num_hidden_layers)
+    kinds = [*(getattr(config, "layer_types", None) or [])]
+    few = next((n for n in range(_FEW, layers) if {*kinds[:n]} == {*kinds}), layers)
+    for key, value in vars(config).items():
+        if isinstance(value, list) and len(value) == layers:
+            setattr(own, key, value[:few])
+    own.num_hidden_layers = few
+    named = [value for key, value in vars(config).items() if key.endswith("_token_id") and isinstance(value, int)]
+    own.vocab_size = min(config.vocab_size, max([*named, _TOKENS]) + 1)
+    return own

@@ -17,6 +17,7 @@ from .samples import USUAL
 # So Python with its libraries takes 0.68 GB and each weight 1.94 times its size; a fifth more is for other models.
 _MEMORY_OF_LIBRARIES = 0.7e9
 _MEMORY_PER_WEIGHT = 2.4
+_ELSEWHERE = "close other programs, or export on a larger machine and copy the folder"
 _BYTES_OF_COPIES = 4 * 3  # of a score or a logit in fp32: before and after a softmax, and one more
 
 
@@ -30,19 +31,17 @@ class Needs:
     def __str__(self) -> str:
         return f"needs about {self.memory / 1e9:.1f} GB of memory and {self.disk / 1e9:.1f} GB of disk"
 
-    def check(self, name: str, folder: Path) -> str:
-        """Say what is free; an InputError if an export needs more of the memory, or of the disk of its folder."""
-        memory, disk = free_memory(), free_disk(folder)
+    def check(self, work: str, folder: Path, remedy: str = _ELSEWHERE, memory: float | None = None) -> str:
+        """Say what is free; an InputError if a work needs more of the memory, or of the disk of its folder.
+
+        `memory` is what is free of it, by default of this machine's.
+        """
+        memory, disk = free_memory() if memory is None else memory, free_disk(folder)
         if self.memory > memory:
-            raise InputError(
-                f"{name}: exporting it {self}, but only {memory / 1e9:.1f} GB of memory are free: "
-                "close other programs, or export on a larger machine and copy the folder"
-            )
+            raise InputError(f"{work} {self}, but only {memory / 1e9:.1f} GB of memory are free: {remedy}")
         if self.disk > disk:
-            raise InputError(
-                f"{name}: exporting it {self}, but only {disk / 1e9:.1f} GB are free in {folder}: "
-                "make room or give another --output"
-            )
+            said = f"only {disk / 1e9:.1f} GB are free in {folder}: make room or give another --output"
+            raise InputError(f"{work} {self}, but {said}")
         return f"{memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"
 
 

@@ -125,17 +125,9 @@ def _measured(subject: str, wanted: Wanted) -> tuple[list["Table"], dict[str, An
 
         found = export.measure(models, say=say)
         return [export.table(found)], found
-    if subject:
-        from ...bench.subject import bench_subject
+    from ...bench.subject import bench_subject
 
-        if wanted.device not in {"auto", "cpu"}:
-            raise InputError(f"bench {subject}: the other systems are measured on the CPU; remove --device")
-        compared = import_module(f"negengine.bench.{subject}").SUBJECT
-        found = bench_subject(compared, models, effort=wanted.effort(compared.effort), say=say, keep=wanted.keep)
-        return [compared.table(result) for result in found["models"]], found
-    from ...bench.run import OfMainJob, tables
-    from ...bench.run import bench as measure
-
-    effort = wanted.effort(OfMainJob())
-    found = measure(models, device=wanted.device, effort=effort, only=list(wanted.baseline), say=say, keep=wanted.keep)
-    return [table for result in found["models"] for table in tables(result)], found
+    compared = import_module(f"negengine.bench.{subject or 'run'}").SUBJECT
+    given = {"device": wanted.device, "effort": wanted.effort(compared.effort), "only": list(wanted.baseline)}
+    found = bench_subject(compared, models, say=say, keep=wanted.keep, **given)
+    return [compared.table(result) for result in found["models"]], found

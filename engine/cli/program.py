@@ -4,16 +4,45 @@ A first argument that is the name of a subcommand, as in `nli train`, takes all 
 """
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from ..basics.option import OptionField, options_of_function
-from .common import COMMON, apply_common
+from ..basics.errors import InputError
+from ..basics.option import Option, OptionField, options_of_function
+
+_MODELS = "The folder where exported models have their names (default: the variable NEGENGINE_MODELS, else models)."
+_QUIET = "Print only results and errors."
+_LOG = "Add all messages to this file, each line with the time (default: only on stderr)."
+
+
+def apply_common(
+    *,
+    models_folder: Annotated[Path | None, Option(_MODELS, "DIR", flags=("--models",))] = None,
+    quiet: Annotated[bool, Option(_QUIET, flags=("--quiet", "-q"))] = False,
+    log: Annotated[Path | None, Option(_LOG, "FILE")] = None,
+) -> None:
+    """Have this process, and those that it starts, do as these options say."""
+    from ..runs.stderr import Messages
+
+    if models_folder is not None:
+        os.environ["NEGENGINE_MODELS"] = str(models_folder.absolute())
+    Messages.quiet = quiet
+    Messages.log = None
+    if log is not None:
+        try:
+            Messages.log = log.open("a", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--log {log}: {error.strerror}; give a file in a folder that can be written") from None
+
+
+COMMON = options_of_function(apply_common)
+"""The options of every command."""
 
 
 class Command(click.Command):
@@ -90,20 +119,13 @@ class _OneOf(click.Choice[Any]):
         return super().normalize_choice(choice.value if isinstance(choice, Enum) else choice, ctx)
 
 
-class _Name(click.Path):
-    """A path as it was written, which a shell completes; what stands there is looked at by those that read it."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
-        return Path(value)
-
-
 def _parameter(field: OptionField) -> click.Parameter:
     own, (inner, several) = field.option, field.command_type
     kind: Any = inner
     if issubclass(inner, Enum):
         kind = _OneOf(inner)
     elif issubclass(inner, Path):
-        kind = _Name()
+        kind = click.Path(path_type=Path, readable=False)  # those that read what stands there look at it
     elif inner in {int, float} and (own.minimum, own.maximum) != (None, None):
         kind = (click.IntRange if inner is int else click.FloatRange)(own.minimum, own.maximum)
     complete = own.complete

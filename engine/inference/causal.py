@@ -73,17 +73,15 @@ class CausalLM(LanguageModel):
 
         Several threads call `put` with numbers of questions, which of the answers is that of each, and the answers: an
         array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time. InputError
-        for an id outside the vocabulary, nothing before a token, or an old export; ValueError in low precision.
+        for an id outside the vocabulary, or nothing before a token; ValueError in low precision.
         """
         owner, place, expected = asked
-        if graph_precision(self.graph) != REFERENCE:
+        if not self.follows:
             raise ValueError(f"log-probabilities of all tokens need the {REFERENCE} graph, not {self.graph.name}")
         if not len(owner):
             return
         if place.min() < 0:
             raise self._nothing_before()
-        if not self.answers(outputs):
-            raise InputError(f"{self.exported.name}: {VOCABULARY} is of an old version: export it again with --force")
         self._refuse_unknown(np.concatenate([*texts, expected]))
         keys = [text.astype(">u4").tobytes() for text in texts]
         number = {key: number for number, key in enumerate(sorted(set(keys)))}
@@ -113,9 +111,9 @@ class CausalLM(LanguageModel):
             runner, runs = self._runner, by_length(different_texts, min(self.batch_tokens, share))
         yield from runner.working([partial(answer, run) for run in sorted(runs, key=lambda run: -run.ids.size)])
 
-    def answers(self, outputs: Sequence[str]) -> bool:
-        """Whether `following` gives these outputs: exports of earlier versions and low-precision models may not."""
-        return graph_precision(self.graph) == REFERENCE and self._vocabulary.outputs.issuperset(outputs)
+    @property
+    def follows(self) -> bool:  # whether `following` can be asked: its graph of the vocabulary is in fp32
+        return graph_precision(self.graph) == REFERENCE
 
     @cached_property
     def _trees(self) -> Runner | None:

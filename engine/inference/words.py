@@ -106,21 +106,20 @@ class Expanded:
 
     rows: NDArray[np.int64]  # [m], the words' positions in all words
     words: TokenSequences
-    # [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens, and one more; a
-    # query is cut off after the mask that it asks for.
+    # [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens; a query is cut off
+    # after the mask that it asks for.
     ids: NDArray[np.int32]
     first: NDArray[np.int32]  # [m], the position of the first mask; the same for all words of a causal model
     causal: bool  # the model reads only what stands before a mask
 
     def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> tuple[Bucket, Ids]:
-        """Queries about one token of some words, int64 [c], and what is expected: int32 [c] or [c, a], 0 for an end."""
+        """Queries about one token of some words, int64 [c], and what is expected: int32 [c] or [c, a]."""
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
         ids = self.ids[chosen, :stop]
         for before in range(token if filled else 0):
             ids[np.arange(len(chosen)), first + before] = self.words.tokens[chosen, before]
-        is_end = token == self.words.tokens.shape[1]
-        expected = np.zeros(len(chosen), np.int32) if is_end else self.words.take(chosen).expected(token)
+        expected = self.words.take(chosen).expected(token)
         return Bucket(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32)), expected
 
 
@@ -145,7 +144,7 @@ def expand(
             pieces = [(group[i][0], within[part][sources[part] == i]) for i in np.unique(sources[part]).tolist()]
             rows = np.concatenate([bucket.rows[own] for bucket, own in pieces])
             own_words = words.take(rows)
-            width = length + own_words.widest + 1 if causal else length
+            width = length + own_words.widest if causal else length
             ids = np.concatenate(
                 [
                     _widened(bucket.ids[own], bucket.mask_position[own], words.counts[bucket.rows[own]], width, causal)
@@ -179,7 +178,7 @@ def score_words(
     """Score the words at the masks by `left-to-right` or `all-masks` (Kauf and Ivanova 2023), from decisions alone."""
     refuse_undefined(method, causal=causal)
     scores, filled = WordScores.empty(words), method is TargetMethod.LEFT_TO_RIGHT
-    if words.widest > 1 and isinstance(model, CausalLM) and model.answers(OUTPUTS):
+    if words.widest > 1 and isinstance(model, CausalLM) and model.follows:
 
         def put(row: Numbers, token: Numbers, at: Numbers, ids: Ids, logits: Logits) -> None:
             found = Decisions(ids[at], logits[at], np.full(len(at), PRECISIONS.index(model.precision), np.int8))
@@ -283,7 +282,6 @@ def score_whole_words(
     words: TokenSequences,
     marks: WordMarks,
     *,
-    causal: bool = False,
     advance: Advance = ignored,
 ) -> WordScores:
     """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`.
@@ -291,7 +289,7 @@ def score_whole_words(
     A token competes only with those that can stand there (Pimentel and Meister 2024, theorem 2, with punctuation as
     words of its own). Of a causal model the end of the word counts, too (Oh and Schuler 2024).
     """
-    scores, vocabulary = WordScores.empty(words), len(marks.classes)
+    scores, vocabulary, causal = WordScores.empty(words), len(marks.classes), isinstance(model, CausalLM)
     ends = causal and marks.mark is not Mark.END
     summed = max(1, SUMMED_AT_ONCE // vocabulary)
 
@@ -309,7 +307,7 @@ def score_whole_words(
                     _put(scores, rows[~over], number, own[~over], expected, marks, causal)
         advance(len(row))
 
-    if isinstance(model, CausalLM) and model.answers([LOGITS]):
+    if isinstance(model, CausalLM):
         finished(_following(model, buckets, words, [LOGITS], put, ends=ends))
         return scores
 
@@ -320,7 +318,7 @@ def score_whole_words(
         parts = [
             slice(start + part.start, min(start + part.stop, start + size, len(chosen)))
             for start in range(0, len(chosen), size)
-            for part in model.divide(min(size, len(chosen) - start), length - causal)
+            for part in model.divide(min(size, len(chosen) - start), length)
         ]
 
         def summed_up(number: int, logits: list[Logits]) -> None:
@@ -332,7 +330,7 @@ def score_whole_words(
             own, classes = expected[parts[number]], marks.classes[expected[parts[number]]]
             best = own.copy()
             for word_class in np.unique(classes).tolist():
-                allowed = np.flatnonzero(_allowed(marks, word_class, token, causal))
+                allowed = np.flatnonzero(marks.classes == word_class)
                 best[classes == word_class] = allowed[logits[0][classes == word_class][:, allowed].argmax(axis=1)]
             return [np.stack([own, best], axis=1)]
 
@@ -340,10 +338,9 @@ def score_whole_words(
         yield from model.reduce_logits(asked, summed_up, read)
 
     def each() -> Iterator[Steps[None]]:
-        for group in expand(buckets, words, causal=causal, at_once=model.at_once):
-            for token in range(group.words.widest + ends):
-                asked = group.words.counts >= token if ends else group.words.counts > token
-                yield scoring(group, token, np.flatnonzero(asked))
+        for group in expand(buckets, words, at_once=model.at_once):
+            for token in range(group.words.widest):
+                yield scoring(group, token, np.flatnonzero(group.words.counts > token))
 
     finished(gathered(each()))
     return scores

@@ -339,7 +339,7 @@ class Word:
         scores: WordScores
         if self.method is TargetMethod.WHOLE_WORD:
             marks = WordMarks.of(exported.tokenizer, exported.vocab_size)
-            scores = score_whole_words(model, sentences, words, marks, causal=exported.is_causal, advance=advance)
+            scores = score_whole_words(model, sentences, words, marks, advance=advance)
         else:
             scores = finished(
                 score_words(model, sentences, words, self.method, causal=exported.is_causal, advance=advance)

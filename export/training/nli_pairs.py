@@ -8,7 +8,6 @@ pairs of train.tsv: these are counted.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -305,22 +304,18 @@ def fetch(source: str, say: Callable[[str], None]) -> tuple[Path, HubCopy]:
 
 def _download(wanted: _HubSet, revision: str) -> tuple[str, dict[str, list[Path]]]:
     """The commit of a revision, and for `train` and `dev` the files of that commit."""
+    given = {"repo_type": "dataset", "revision": revision, "allow_patterns": [*wanted.files.values()]}
     try:
         with quiet():
-            found = huggingface_hub.HfApi().dataset_info(wanted.repository, revision=revision)
-            commit, names = str(found.sha), sorted(item.rfilename for item in found.siblings or [])
-            own = {split: [n for n in names if fnmatchcase(n, like)] for split, like in wanted.files.items()}
-            if absent := next((split for split in own if not own[split]), None):
-                raise InputError(f"{wanted.where} has no files {wanted.files[absent]}; {_ADVICE}")
-            given = {"repo_type": "dataset", "revision": commit}
-            return commit, {
-                part: [Path(huggingface_hub.hf_hub_download(wanted.repository, n, **given)) for n in files]
-                for part, files in own.items()
-            }
+            folder = Path(huggingface_hub.snapshot_download(wanted.repository, **given))  # named as the commit
     except LocalEntryNotFoundError:
         raise InputError(f"{wanted.where} was not reached; {_ADVICE}") from None
     except (HfHubHTTPError, HTTPError, OSError) as error:
         raise InputError(f"{wanted.where} did not answer: {first_line(error)}; {_ADVICE}") from None
+    found = {split: sorted(folder.glob(like)) for split, like in wanted.files.items()}
+    if absent := next((split for split, files in found.items() if not files), None):
+        raise InputError(f"{wanted.where} has no files {wanted.files[absent]}; {_ADVICE}")
+    return folder.name, found
 
 
 def _frame(files: Sequence[Path], wanted: _HubSet) -> pl.DataFrame:

@@ -5,7 +5,7 @@ width h with a heads: s b h (34 + 5 a s / h) values of 2 bytes, in fp32 of 4 (Ko
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ...engine.basics.errors import InputError, check_number
 from ...engine.basics.limits import cpu_threads
 from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Reporter
-from ..needs import Needs, free_disk, free_memory
+from ..needs import Needs
 
 _MOST = {"epochs": 10_000, "batch_size": 65_536, "patience": 10_000}
 _LARGEST_SEED = 2**32 - 1  # NumPy takes no larger one
@@ -111,19 +111,10 @@ def estimate(weights: float, config: PretrainedConfig, settings: Settings) -> Ne
 
 
 def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: Settings, reporter: Reporter) -> None:
-    """Say what a training needs. Raises InputError if too little memory or disk is free."""
-    if place.device == "cuda":
-        wanted, free, of = needs.memory, float(torch.cuda.mem_get_info()[0]), "of the GPU's memory"
-    else:
-        wanted, free, of = needs.memory + _LIBRARIES, free_memory(), "of memory"
-    disk = free_disk(folder)
-    reporter.say(f"{name}: training it needs about {wanted / 1e9:.1f} GB {of} and {needs.disk / 1e9:.1f} GB of disk")
-    if wanted > free:
-        told = f"needs about {wanted / 1e9:.1f} GB {of}, but only {free / 1e9:.1f} GB are free"
-        raise InputError(
-            f"{name}: training it with batches of {settings.batch_size} {told}: take a smaller --batch-size or "
-            "--max-length, or a smaller model"
-        )
-    if needs.disk > disk:
-        told = f"needs {needs.disk / 1e9:.1f} GB of disk, but only {disk / 1e9:.1f} GB are free in {folder}"
-        raise InputError(f"{name}: training it {told}: make room or give another --output")
+    """Say what a training needs. Raises InputError if too little disk, or memory of the device, is free."""
+    is_gpu = place.device == "cuda"
+    needs = needs if is_gpu else replace(needs, memory=needs.memory + _LIBRARIES)
+    free = float(torch.cuda.mem_get_info()[0]) if is_gpu else None
+    reporter.say(f"{name}: training it {needs}")
+    work = f"{name}: training it with batches of {settings.batch_size}"
+    needs.check(work, folder, "take a smaller --batch-size or --max-length, or a smaller model", free)

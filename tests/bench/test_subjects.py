@@ -12,6 +12,7 @@ from negengine.bench.rounds import Effort
 from negengine.bench.shapes import prepare
 from negengine.bench.subject import bench_subject
 from negengine.bench.system import LOOP, OURS, ROW
+from negengine.engine.inference.devices.cpu import CPU
 
 N = 9
 everything = pytest.mark.everything
@@ -31,7 +32,7 @@ def test_all_systems_give_the_same_results(name, shape, systems, cache, place_of
     subject = subject_of(name)
     measured = prepare(shape, cache)
     place = place_of(measured)
-    for measurement in subject.measurements(measured):
+    for measurement in subject.measurements(measured, CPU, subject.effort, [].append):
         assert [system.name for system in measurement.systems] == systems
         items = measurement.make(N)
         assert len(items) == N
@@ -64,4 +65,4 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
     assert 0 < rows[OURS]["with opening/s"] < rows[OURS]["sentences/s"]
     shown = likelihood.table(result)
     assert shown.frame["system"].to_list() == list(rows)
-    assert any("missing: minicons" in note and "[bench]" in note for note in shown.notes)
+    assert any("minicons is not measured" in note and "[bench]" in note for note in shown.notes)

@@ -15,7 +15,6 @@ def measured(monkeypatch):
     """What was asked to be measured; nothing is. The stand-ins take only what the real functions take."""
     made = {}
     for module, name, value in (
-        (run, "bench", {"models": []}),
         (export, "measure", {"export": [COST]}),
         (subject, "bench_subject", {"models": []}),
     ):
@@ -27,8 +26,9 @@ def measured(monkeypatch):
 def test_the_first_word_says_what_is_measured_and_options_how_often(measured, command):
     named = ("mini", "bert-base-shape", "--rounds", 2, "--baseline", "Optimum", "--baseline", "OpenVINO int8")
     assert command("bench", *named).status == 0
-    asked = measured["bench"].call_args
-    assert (asked.args, asked.kwargs["only"]) == ((["mini", "bert-base-shape"],), ["Optimum", "OpenVINO int8"])
+    asked = measured["bench_subject"].call_args
+    assert asked.args == (run.SUBJECT, ["mini", "bert-base-shape"])
+    assert asked.kwargs["only"] == ["Optimum", "OpenVINO int8"]
     assert asked.kwargs["effort"] == run.OfMainJob(rounds=2)
     done = command("bench", "export", "mini")
     assert "peak, GB" in done.out
@@ -48,8 +48,8 @@ def test_what_is_known_is_kept_in_a_file_and_shown_after_an_interrupt(measured, 
         return {"models": [], "interrupted": True}
 
     file, kept = tmp_path / "bench.json", []
-    for words, name in ((["bench"], "bench"), (["bench", "probe"], "bench_subject")):
-        measured[name].side_effect = interrupted
+    measured["bench_subject"].side_effect = interrupted
+    for words in (["bench"], ["bench", "probe"]):
         done = command(*words, "-o", file)
         assert done.status == 130
         assert json.loads(done.out.splitlines()[-1]) == json.loads(file.read_text())

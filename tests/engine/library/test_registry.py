@@ -122,5 +122,6 @@ def test_experiments_of_at_most_60_lines_that_are_installed_get_everything(mini,
     assert found.pop("decided again") == [["items decided again by the reference model", 12, 0]]
     assert found == {
         "items": 12, "same": True, "in_dir": True, "parameters": ["model", "things", "options"],
-        "n": [6] * 4, "ends": [3, 3], "expected": True, "again": True, "page": True, "drawn": ["first", "surprisal"], "failed": True,
+        "n": [6] * 4, "ends": [3, 3], "expected": True, "again": True, "page": True, "drawn": ["first", "surprisal"],
+        "failed": True,
     }  # fmt: skip

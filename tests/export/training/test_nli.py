@@ -10,7 +10,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.library.training_options import NliOptions
 from negengine.engine.results.report.citation import cite
-from negengine.export.training import settings as needs
+from negengine.export import needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
 from tiny_checkpoints import permuted, save_classifier
@@ -128,7 +128,7 @@ def test_too_little_memory_or_disk_and_a_folder_with_other_files_are_refused(enc
     with pytest.raises(InputError, match=r"of disk, but only 0.0 GB are free in"):
         trained(encoder(), glue, tmp_path / "out")
     monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
-    with pytest.raises(InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take"):
+    with pytest.raises(InputError, match=r"batches of 64 needs about .*, but only 0.5 GB of memory are free: take"):
         trained(encoder(), glue, tmp_path / "out")
     assert {path.name for path in tmp_path.rglob("*")} == {"notes.txt", "out", ".lock"}
 

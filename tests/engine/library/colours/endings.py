@@ -1,4 +1,4 @@
-"""Does a model expect the right ending of a sentence, also behind a negation? An experiment on texts behind contexts."""
+"""Does a model expect the right ending of a sentence, also behind a negation? Texts behind contexts are asked for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
