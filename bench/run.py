@@ -106,7 +106,7 @@ def _with_whole_grid(
             exported = prepare(MINI, cache).exported
             models = open_models(exported, device, Precision.AUTO)
             mixed = calibrated(models, candidates(main_job(exported), effort.calibrated))
-            close = mixed and mixed.calibration.close
+            close = None if mixed is None else mixed.calibration.close
         if (taken := close if own is None else own) is not None:
             found[COMPUTED] = [whole_grid(rows, taken, MINI if own is None else found["model"])]
 
