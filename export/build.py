@@ -14,6 +14,7 @@ from typing import Any
 from ..engine.basics.atomic import make_folder, unwritable
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
+from ..engine.basics.numerals import percent
 from ..engine.basics.paths import is_model_name
 from ..engine.basics.reading import digests, file_sha256, refuse_few_open_files
 from ..engine.basics.versions import source_commit, versions
@@ -281,8 +282,8 @@ def _compared(graph: Path, reference: Reference, say: Say, *, is_exact: bool) ->
     say(f"comparing {graph.name} with PyTorch")
     vocabulary = graph.with_name(VOCABULARY) if reference.tokens and is_exact else None
     found = compare(graph, reference, is_exact=is_exact, vocabulary=vocabulary)
-    close = "" if found.close_calls is None else f", {found.close_calls:.1%} close calls"
-    agreement = f"top-1 agreement {found.top1_agreement:.1%}{close}, on {found.samples} inputs"
+    close = "" if found.close_calls is None else f", {percent(found.close_calls)} % close calls"
+    agreement = f"top-1 agreement {percent(found.top1_agreement)} %{close}, on {found.samples} inputs"
     say(f"max |Δlogit| {found.largest_difference:.1e}, {agreement}")
     return found
 

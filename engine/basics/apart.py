@@ -1,11 +1,11 @@
 """Short forms of texts that stay different: names of files, labels of a picture, names of tables."""
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from itertools import accumulate, count
 
-from rich.cells import cell_len, set_cell_size
+import regex as re  # its \X is what people call a letter, and its \w holds the marks on letters
+from rich.cells import cell_len
 
 _STEM = 60  # characters of the beginning of a file's name: in any script, some 180 bytes of 255
 
@@ -38,7 +38,7 @@ def one_file(name: str) -> str:
 def stem(text: str) -> str:
     """A text as the beginning of a file's name: letters and digits of any script, and hyphens between them."""
     words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text))
-    return "-".join(words)[:_STEM].strip("-") or "run"
+    return "".join(_fitting(re.findall(r"\X", "-".join(words)), _STEM, len)).strip("-") or "run"
 
 
 def stems(texts: Sequence[str]) -> list[str]:
@@ -49,18 +49,18 @@ def stems(texts: Sequence[str]) -> list[str]:
 def labels(texts: Sequence[str], most: int) -> list[str]:
     """Different texts as different labels of at most so many columns of a terminal; long ones are cut in the middle.
 
-    Where two would be the same, the second one is cut before the place from which the texts differ.
+    Where two would look the same, the second one is cut before the place from which the texts differ.
     """
 
     def forms(text: str) -> Iterator[str]:
         yield cut(text, most)
-        beginnings = {_common(text, other) for other in texts if other != text}
+        beginnings = {_common(text, other) for other in texts if other != text and cell_len(text) > most}
         for same in sorted(beginnings, reverse=True):
             yield cut("…" + text[max(0, same - 3) :], most)
         for number in count(2):
             yield f"{cut(text, max(3, most - 2 - len(str(number))))} {number}"
 
-    return apart(texts, forms)
+    return apart(texts, forms, lambda form: unicodedata.normalize("NFC", form))
 
 
 def _common(one: str, other: str) -> int:
@@ -73,6 +73,12 @@ def cut(text: str, most: int) -> str:
     """A text of at most so many columns of a terminal, with `…` in its middle if it is longer."""
     if cell_len(text) <= most:
         return text
-    end = (most - 1) // 2
-    beginning = set_cell_size(text, most - 1 - end).rstrip()
-    return f"{beginning}…{set_cell_size(text[::-1], end).strip()[::-1]}"
+    letters, end = re.findall(r"\X", text), (most - 1) // 2
+    beginning = "".join(_fitting(letters, most - 1 - end, cell_len)).rstrip()
+    return f"{beginning}…{''.join(_fitting(letters[::-1], end, cell_len)[::-1]).strip()}"
+
+
+def _fitting(letters: Sequence[str], most: int, size: Callable[[str], int]) -> Sequence[str]:
+    """As many of the first letters as have this size together; each has its marks."""
+    sizes = accumulate(map(size, letters))
+    return letters[: sum(own <= most for own in sizes)]

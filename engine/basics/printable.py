@@ -10,6 +10,7 @@ _FIRST, _END = "\u2068", "\u2069"  # between them stands a text with a direction
 _ISOLATED = re.compile(f"{_FIRST}([^\u2066-\u2069\u202a-\u202e]*){_END}")
 _LETTER = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"  # from right to left
 _RUN = re.compile(f"{_LETTER}+(?: +{_LETTER}+)*")
+_DIRECTED = re.compile(r"[^\W\d_]")  # a letter: digits and signs have the direction of what is around them
 _CELL = re.compile("[^│┃]+")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
@@ -37,6 +38,17 @@ def isolated(text: str) -> str:
 def isolated_runs(text: str) -> str:
     """A sentence of our own, from left to right, in which the names that it holds do not change the order."""
     return _RUN.sub(lambda run: f"{_FIRST}{run[0]}{_END}", text) if is_right_to_left(text) else text
+
+
+def as_label(text: str) -> str:
+    """A name in a picture, which is read in the direction of its first letter; nothing is added that it does not need.
+
+    What a picture shows can be copied, with the marks that isolate a part of it.
+    """
+    first = _DIRECTED.search(text)
+    if first is None or not _RUN.match(first[0]):
+        return isolated_runs(text)
+    return text if _RUN.fullmatch(text) else isolated(text)
 
 
 def isolated_lines(text: str) -> str:

@@ -106,7 +106,7 @@ def figures(
         document({"folder": str(output), "files": [path.name for path in paths]})
     else:
         names = dict.fromkeys(path.stem for path in paths)
-        show(f"{output}: {len(names)} figures as PDF, SVG, PNG and CSV: {', '.join(names)}")
+        show(f"{output}: {counted(len(names), 'figure')} as PDF, SVG, PNG and CSV: {', '.join(names)}")
         first = output / f"{next(iter(names))}.pdf" if names else output
         say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
 

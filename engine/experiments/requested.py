@@ -32,6 +32,7 @@ from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
+from ..views.labels import minus
 from .experiment import Experiment
 from .finished_run import GROUP, OTHER, SummaryRun
 from .view import Chart
@@ -208,7 +209,7 @@ class RequestedRun(SummaryRun):
         columns = [Column(name, name) for name in (*keys, *metric)]
         columns += [Column("value", "value", low="low", high="high", decimals=3), Column("n", "n")]
         other = pl.format("{}, {}", "other_condition", OTHER)
-        sides = pl.when(COMPARES).then(pl.format("{} − {}", GROUP, other)).otherwise(GROUP).alias("sides")
+        sides = pl.when(COMPARES).then(minus(GROUP, other)).otherwise(GROUP).alias("sides")
         shown = self.labelled.select(*self.summary.columns, sides)
         title = f"{self.declared.title or self.declared.name}: {self.model_name}"
         notes = ["in brackets: 95 % intervals"]

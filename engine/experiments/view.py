@@ -105,9 +105,11 @@ class View:
         kept = [*(self.rows.columns if self.rows is not None else keys), "n", *shown, *texts, *texts.values()]
         kept += [self.section] if self.section else []
         notes = [*self.notes, *_doubts(values, frame, run.paper, has)]
-        tested = counted.drop_nulls("p")
+        tested = summary.drop_nulls("p")
         if self.test and not tested.is_empty():
-            notes += [correction_note(tested["tests"][0], self.test), *detectable_note(tested), *disagreements(tested)]
+            fractions = [own.metric for own in values if own.style.get("scale") == PERCENT["scale"]]
+            found = detectable_note(tested.filter(pl.col("metric").is_in(fractions)))
+            notes += [correction_note(tested["tests"][0], self.test), *found, *disagreements(tested)]
         title = self.title.replace("{model}", run.model_name)
         return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
+from ..basics.numerals import percent
 from . import tally
 from .audit import audit_share, disagreement_bound
 from .causal import open_language_model
@@ -186,12 +187,12 @@ def _fp32(reason: str) -> dict[str, Any]:
 def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:
     found, pattern = candidate.calibration, candidate.workload.pattern
     speed = {"speed_ratio": candidate.speed_ratio, "speedup": candidate.speedup(share)}
-    measured = f"{found.close:.1%} of {found.sentences:,} measured sentences are checked again in fp32"
+    measured = f"{percent(found.close)} % of {found.sentences:,} measured sentences are checked again in fp32"
     times = f"{speed['speedup']:.2f} times as fast"
     if not is_mixed:
         say(f"{pattern}: fp32; mixed precision would be {times} ({measured})")
         return _fp32(f"mixed precision would be {times}") | speed
-    say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {share:.1%} of the others are audited)")
+    say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {percent(share)} % of the others are audited)")
     return {"precision": str(Precision.MIXED), **replace(found, audit_share=share).to_json(), **speed}
 
 

@@ -6,7 +6,6 @@ The one maker of paired differences, with their tests; sides that share nothing 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..statistics.differences import unpaired_difference
-from .items import by_split
+from ..statistics.intervals import within
+from .items import by_split, range_of_difference
 from .summary import Cell, Row, estimated, numbered, paired
 
 
@@ -54,14 +54,14 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: 
         if one[own.metric].dtype != other[own.metric].dtype:
             one, other = one.cast({own.metric: pl.Float64}), other.cast({own.metric: pl.Float64})
         both = one.join(other.select(own.by, second=own.metric), on=own.by, maintain_order="left")
+        range_ = range_of_difference(own.metric, yes_or_no=rows[own.metric].dtype == pl.Boolean)
         if both.is_empty():
-            yield Row.of(own.first, own.metric, *_unpaired(own.metric, first, second), **sides)
+            yield Row.of(own.first, own.metric, *_unpaired(own.metric, first, second, range_), **sides)
             continue
         if own.preferred:
             larger = both.select(pl.col(own.metric) > pl.col("second")).to_series()
             yield Row.of(own.first, own.preferred, *estimated(larger, both["cluster"]), **sides)
         crossed = both["crossed"] if "crossed" in both.columns else None
-        range_ = (-1.0, 1.0) if rows[own.metric].dtype == pl.Boolean else (-inf, inf)
         found = paired(both[own.metric], both["second"], both["cluster"], crossed, range_)
         clusters = found.clusters if found.clusters < found.n else None
         figures = (found.value, found.low, found.high, found.n, clusters)
@@ -79,7 +79,7 @@ def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
 
 
 def _unpaired(
-    metric: str, first: pl.DataFrame, second: pl.DataFrame
+    metric: str, first: pl.DataFrame, second: pl.DataFrame, range_: tuple[float, float]
 ) -> tuple[float, float | None, float | None, int, int | None]:
     clusters, numbers = pl.concat([first["cluster"], second["cluster"]]), None
     if not clusters.null_count() and clusters.n_unique() < len(clusters):
@@ -88,7 +88,7 @@ def _unpaired(
     kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
     sides: list[NDArray[Any]] = [own[metric].to_numpy().astype(kind) for own in (first, second)]
     found = unpaired_difference(sides[0], sides[1], numbers)
-    return found.value, found.low, found.high, found.n, None if numbers is None else found.clusters
+    return found.value, *within((found.low, found.high), *range_), found.n, None if numbers is None else found.clusters
 
 
 def between_groups(rows: pl.DataFrame, metrics: Sequence[str], most: int) -> Iterator[Contrast]:

@@ -16,6 +16,14 @@ RANGES = {
     **dict.fromkeys(("logprob", "log_likelihood", "per_token", "per_word", "per_character"), (-inf, 0.0)),
 }
 """Metric → the lowest and the highest value that its numbers can have, where there are such."""
+
+
+def range_of_difference(metric: str, *, yes_or_no: bool) -> tuple[float, float]:
+    """What the difference of two values, or means, of a metric can be."""
+    low, high = (0.0, 1.0) if yes_or_no else RANGES.get(metric, (-inf, inf))
+    return low - high, high - low
+
+
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
 OWN = "split"  # the column of groups that are the program's own words

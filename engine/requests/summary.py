@@ -262,7 +262,7 @@ def estimated(
     own = Outcomes.of(values)
     if clusters is not None and crossed is not None:
         both = crossed_mean(own.values, numbered(clusters), numbered(crossed))
-        ends = proportion_interval(both) if own.yes_or_no else student_interval(both)
+        ends = proportion_interval(both) if own.yes_or_no else _of_numbers(both, RANGES.get(metric))
         return both.value, *ends, both.n, clusters.n_unique(), both.design_effect if own.yes_or_no else None
     numbers = np.full(len(values), UNKNOWN) if clusters is None or clusters.null_count() else numbered(clusters)
     return _estimated(own.values, numbers, yes_or_no=own.yes_or_no, range_=RANGES.get(metric))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
+from ..basics.numerals import percent
 from ..basics.option import Opening
 from ..inference import tally
 from ..inference.causal import open_language_model
@@ -160,7 +161,8 @@ class RankStage(ReferenceStage[Prepared]):
         near.take_audit()
         if (found := near.measured(sum(self.sizes), model.precision)) is None:
             return {}
-        say(f"{self.name}: {found.close:.1%} of {found.sentences:,} measured sentences are computed again in fp32")
+        close = f"{percent(found.close)} % of {found.sentences:,} measured sentences"
+        say(f"{self.name}: {close} are computed again in fp32")
         return {self.name: {"precision": str(Precision.MIXED), **found.to_json()}}
 
     def use(self, model: LanguageModel, calibration: Mapping[str, Any]) -> LanguageModel:

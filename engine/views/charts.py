@@ -10,6 +10,7 @@ import polars as pl
 from rich.cells import cell_len
 
 from ..basics.apart import labels
+from ..basics.numerals import fixed, with_minus
 from ..basics.printable import printable
 from .palette import INK, SERIES, SHAPES
 
@@ -287,11 +288,15 @@ def _told(
     """The frame with what each mark shows: its names, its value and the ends of its interval."""
 
     def number(column: str) -> pl.Expr:
-        return pl.col(column).cast(pl.Float64).round(2).cast(pl.String).str.replace("-", "−")
+        return pl.col(column).cast(pl.Float64).map_elements(_read, pl.String)
 
     named = pl.concat_str([pl.col(name).cast(pl.String) for name in names if name], separator=", ", ignore_nulls=True)
     interval = pl.format(" [{} to {}]", number(low), number(high)).fill_null("") if low and high else pl.lit("")
     return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval).alias(TOLD))
+
+
+def _read(value: float) -> str:
+    return with_minus(fixed(value, 2, (-100, 0, 100)))
 
 
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from ..basics.errors import InputError
-from ..basics.printable import isolated_runs, printable, printable_lines
+from ..basics.printable import as_label, printable, printable_lines
 from .charts import PAPER, Layout
 from .figure import Figure
 from .html import PLAIN, Codes
@@ -141,7 +141,7 @@ def _drawn(
     root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
     _clean(root, colour)
     for label in root.iter(f"{{{_SVG}}}text"):
-        label.text = isolated_runs(label.text or "")
+        label.text = as_label(label.text or "")
     names: dict[str, str] = {}  # of clip paths, after the figure: Vega counts them over the whole process
     for element in root.iter():
         if (old := element.get("id")) is not None:

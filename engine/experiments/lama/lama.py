@@ -11,13 +11,13 @@ As in LAMA, a fact does not count if its gold answer is not one ranked token of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...basics.numerals import percent
+from ...basics.numerals import fixed, percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY, top_schema
@@ -248,7 +248,8 @@ def examples_table(items: pl.DataFrame, most: int = 6) -> Table:
     denied = asked.filter(role=NEGATION)
     chosen = denied.gather_every(max(1, len(denied) // most)).head(most).with_row_index("example", 1)
     both = asked.filter(condition=ORIGINAL).join(chosen.select("dataset", "item", "example"), on=["dataset", "item"])
-    said = [pl.format("{} ({})", f"top{i}", pl.col(f"top{i}_logprob").map_elements("{:.1f}".format, pl.String))
+    read = partial(fixed, decimals=1)
+    said = [pl.format("{} ({})", f"top{i}", pl.col(f"top{i}_logprob").map_elements(read, pl.String))
             for i in range(1, TOP + 1)]  # fmt: skip
     predictions = pl.concat_str(said, separator=", ", ignore_nulls=True)
     shown: dict[str, Any] = {"query": "text", **{name: name for name in top_schema(TOP)}, "predictions": predictions}

@@ -15,7 +15,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
-from ...basics.numerals import percent
+from ...basics.numerals import fixed, percent
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import beginnings
@@ -376,8 +376,8 @@ class Likelihood(TableRequested):
             ]
         else:
             title, chart = "How probable are the sentences?", _PROBABLE
-            mean, n = f"{row['value']:.2f}", f"{row['n']:,}"
-            said = [f"The mean log-probability of a token is {mean} in {n} sentences (natural logarithm)."]
+            mean, n = fixed(row["value"], 2), counted(row["n"], "sentence")
+            said = [f"The mean log-probability of a token is {mean} in {n} (natural logarithm)."]
         groups = run.summary.select("column", "split").n_unique() - 1
         figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
         return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]

@@ -156,7 +156,7 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
         tested = (
             f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} "
             f"of {candidates:,} candidates; by an estimate the model repeats the verb in {ratio} of all candidates "
-            f"(95 % interval {lazy['ratio_low']:.1f} to {lazy['ratio_high']:.1f} %)."
+            f"(95 % interval {percent(lazy['ratio_low'] / 100)} to {percent(lazy['ratio_high'] / 100)} %)."
         )
     else:
         tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
-from ...basics.printable import counted
+from ...basics.printable import counted, isolated
 from ...library.run import Run
 from ...library.shown import Shown
+from ...requests.items import RANGES, range_of_difference
 from ...requests.summary import disagreements, paired
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
-from ...views.labels import told_apart
+from ...views.labels import minus, told_apart
 from .estimates import (
     FITTING,
     GROUP,
@@ -125,7 +126,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     found = estimates(items, GROUP, runs[0].drop_of)
     before, fitting = (estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING))
     if len(runs) == 2:
-        table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, SHOWN, runs[0].clusters)
+        table = differences_table(between(*names), frame, SHOWN, runs[0].clusters)
     else:
         table = pairs_table(frame, runs[0].clusters)
     without = set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows())
@@ -154,7 +155,7 @@ def differences_frame(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], k
         other = second.select("item", other="value")
         both = first.select("item", "value", "cluster", "crossed").join(other, on="item", validate="1:1")
         if not both.is_empty():
-            rows.append((*key, *_difference(both)))
+            rows.append((*key, *_difference(both, dict(zip(keys, key, strict=True)).get("metric", ""))))
     frame = pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **_FIGURES}, orient="row")
     return frame.with_columns(
         p_holm=pl.Series(holm(frame["p"].to_numpy().astype(np.float64)), dtype=pl.Float64),
@@ -162,19 +163,25 @@ def differences_frame(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], k
     )
 
 
-def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
+def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | None, ...]:
     one, other = both["value"], both["other"]
     counts: list[int] | list[None] = [None] * 4
-    yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in (one, other))
+    yes_or_no = metric not in RANGES and all(set(value.unique()) <= {0.0, 1.0} for value in (one, other))
     if yes_or_no:
         one, other = one.cast(pl.Boolean), other.cast(pl.Boolean)
         counts = [int(which.sum()) for which in (one & other, one & ~other, ~one & other, ~one & ~other)]
     crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
-    found = paired(one, other, both["cluster"], crossed)
+    range_ = range_of_difference(metric, yes_or_no=yes_or_no)
+    found = paired(one, other, both["cluster"], crossed, range_)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
     value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
     return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, *counts
+
+
+def between(first: str, second: str) -> str:
+    """The title of a table of the differences of two models."""
+    return f"{isolated(first)} − {isolated(second)}, on the items of both runs"
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
@@ -214,7 +221,7 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
 def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
     """The differences of every two models: a section for each two, `first` and `second` of the frame."""
     table, pair = differences_table("Every two models, on the items of both", frame, SHOWN, clusters), "first − second"
-    named = told_apart(table.frame, ["first", "second"], pl.format("{} − {}", "first", "second"))
+    named = told_apart(table.frame, ["first", "second"], minus("first", "second"))
     return replace(
         table,
         frame=table.frame.with_columns(named.alias(pair)),

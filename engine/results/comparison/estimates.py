@@ -9,6 +9,7 @@ import polars as pl
 from ...basics.errors import InputError
 from ...experiments.finished_run import group_labels
 from ...library.run import Run
+from ...requests.items import RANGES
 from ...requests.summary import estimated
 from ...views import Column, Table
 from ...views.labels import numbered, told_apart
@@ -58,13 +59,14 @@ def estimates(
         (name, key, part) for name, own in outcomes.items() for key, part in own.group_by(*by, maintain_order=True)
     ]
     yes_or_no: dict[Any, bool] = {}
-    for _, key, part in parts:
-        yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
+    metrics = [str(dict(zip(by, key, strict=True)).get("metric", "")) for _, key, _ in parts]
+    for metric, (_, key, part) in zip(metrics, parts, strict=True):
+        known = yes_or_no.get(key, metric not in RANGES)  # a number stays one, also where it is 0 or 1 by chance
+        yes_or_no[key] = known and bool(part["value"].is_in([0.0, 1.0]).all())
     rows: list[tuple[Any, ...]] = []
-    for name, key, part in parts:
+    for metric, (name, key, part) in zip(metrics, parts, strict=True):
         values = part["value"].cast(pl.Boolean) if yes_or_no[key] else part["value"]
         scale, unit = (100, PERCENT) if yes_or_no[key] else (1, "")
-        metric = str(dict(zip(by, key, strict=True)).get("metric", ""))
         crossed = None if part["crossed"].null_count() else part["crossed"]
         value, low, high, *_ = estimated(values, part["cluster"], metric, crossed)
         scaled = [None if figure is None else scale * figure for figure in (value, low, high)]

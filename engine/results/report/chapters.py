@@ -10,7 +10,7 @@ import polars as pl
 
 from ...basics.choices import Precision
 from ...basics.errors import InputError
-from ...basics.printable import counted
+from ...basics.printable import counted, isolated
 from ...experiments.registry import experiment
 from ...inference.audit import audit_sentences, audit_summary
 from ...library.run import Run
@@ -18,7 +18,7 @@ from ...runs.record import read_run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ...views.labels import told_apart
-from ..comparison.compare import compare, differences_table
+from ..comparison.compare import between, compare, differences_table
 from ..comparison.estimates import MODEL, PRINTED, SHOWN, category, differing, labelled, models_in_rows
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
@@ -213,7 +213,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         if own.is_empty():
             said.append(f"{first} and {second} have no test: they have no item in common.")
             continue
-        table = differences_table(f"{first} − {second}, on the items of both runs", own, SHOWN, runs[0].clusters)
+        table = differences_table(between(first, second), own, SHOWN, runs[0].clusters)
         drawn = _difference_figure(own, table, first, second, len(figures) + 1)
         figures += drawn
         tables += [] if drawn else [table]
@@ -228,7 +228,7 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
         return []
     points = labelled(points)
     named = points.with_columns(category(points, differing(points) or ["split"]).alias("what"))
-    axis = f"{first} − {second} (percentage points)"
+    axis = f"{isolated(first)} − {isolated(second)} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."
     caption = "Paired differences. The table has the tests."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
 from ...basics.limits import cpu_threads
+from ...basics.numerals import percent
 from ...basics.printable import counted, some
 from ...basics.reading import file_sha256, is_file
 from ...inference.again import NEAR_TIE, ROUNDING, Logits, Reference
@@ -282,7 +283,7 @@ def _against_reference(
     share = np.mean([one.argmax() == other.argmax() for one, other in zip(found, wanted, strict=True)])
     said = (
         f"error of the margin: mean {np.mean(errors):+.2g}, standard deviation {np.std(errors):.2g}, largest "
-        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * share:.1f} %"
+        f"{np.abs(errors).max():.2g} logits; same top-1 in {percent(share)} %"
     )
     check = Check(graph, "close to model.onnx", len(errors), "sentences", detail=said)
     return _concluded(exported, check, "" if np.isfinite(errors).all() and share >= _FEWEST_ALIKE else said)

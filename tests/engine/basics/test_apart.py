@@ -1,12 +1,16 @@
 import unicodedata
 
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.apart import labels, stems
 from negengine.engine.basics.paths import is_file_name
 from rich.cells import cell_len
 
-LETTERS = st.text("aAbB_-. /:|é\u0301ße模型甲乙قİİi2", max_size=6)
+LETTERS = st.text(
+    "aAbB_-. /:|é\u0301ße模型甲乙قİİi2\u0915\u093f\u0e21\u0e48\U0001f469\u200d",
+    max_size=6,
+)
 LONG = st.builds(
     "{}{}{}".format,
     st.sampled_from(["", "relative clause, ", "从句，宾语提取，"]),
@@ -21,6 +25,8 @@ def test_different_texts_have_different_labels_and_files_also_without_case(names
     cut = labels(names, most)
     assert len(set(cut)) == len(names)
     assert all(cell_len(label) <= most for label in cut)
+    for name, label in zip(names, cut, strict=True):  # no letter loses its marks, and none gets those of another one
+        assert {*regex.findall(r"\X", label)} <= {*regex.findall(r"\X", name), *"… 0123456789"}
     assert all(label == name for label, name in zip(cut, names, strict=True) if cell_len(name) <= most and name in cut)
     files = stems(names)
     for form in ("NFC", "NFD"):
@@ -33,6 +39,8 @@ def test_names_as_files_and_as_labels():
     assert stems(["my_model", "my-model", "模型甲", "模型乙", "GPT2", "gpt2", "!"]) == [
         "my-model", "my-model-2", "模型甲", "模型乙", "GPT2", "gpt2-2", "run",
     ]  # fmt: skip
+    assert stems(["नकारात्मक", "ไม่", "a/b. "]) == ["नकारात्मक", "ไม่", "a-b"]
+    assert labels(["é", "e\u0301"], 9) == ["é", "e\u0301 2"]
     long = "relative clause, object extracted, {} verb"
     assert labels([long.format("affirmative"), long.format("negated"), "short"], 20) == [
         "relative c…tive verb", "relative c…ated verb", "short",

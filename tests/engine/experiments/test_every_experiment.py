@@ -6,6 +6,8 @@ The folders beside this file test what an experiment asks, and what it counts.
 import json
 from collections import defaultdict
 from functools import cache
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import negengine as ng
@@ -212,6 +214,28 @@ def test_a_plain_count_of_the_items_gives_the_summary(name, made):
     for *key, value in rows.select("dataset", "condition", "split", "column", "metric", "value").iter_rows():
         known = [float(own) for own in values[tuple(key)] if own is not None]
         assert value == pytest.approx(sum(known) / len(known), nan_ok=True), key
+
+
+def ends_of(metric):
+    """What a figure of a metric can be, from the least to the most."""
+    known = {"spearman": (-1, 1), "perplexity": (1, inf)}
+    known |= dict.fromkeys(("logprob", "log_likelihood", "per_token", "per_word", "per_character"), (-inf, 0))
+    signed = {"drop": (-1, 1), "relative_drop": (-inf, 1)}
+    return known.get(metric.partition("-by-")[0]) or signed.get(metric.partition("_from_")[0], (0, 1))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_interval_of_a_summary_leaves_what_its_quantity_can_be(name, made):
+    rows = made(name).summary.drop_nulls("value").filter(pl.col("value").is_not_nan())
+    assert name == "cues" or rows["low"].count()
+    for row in rows.to_dicts():
+        low, high = ends_of(row["metric"])
+        if row["other_split"] is not None:
+            low, high = low - high, high - low
+        ends = [own for own in (row["low"], row["high"]) if own is not None]
+        assert len(ends) in {0, 2}
+        known = [low, *ends[:1], row["value"], *ends[1:], high]
+        assert all(one <= other + 1e-9 for one, other in pairwise(known)), row
 
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it

@@ -1,5 +1,7 @@
 """From items to the rows of summary.parquet, on items whose figures can be checked by hand."""
 
+from math import inf
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from negengine.engine.requests import summary
 from negengine.engine.requests.contrast import Contrast, contrast_rows
 from negengine.engine.requests.items import ALL, ORIGINAL, OWN, collected
+from negengine.engine.results.comparison.compare import differences_frame
 from negengine.engine.results.comparison.estimates import GROUP, estimates
 from negengine.engine.statistics.intervals import proportion
 from scipy import stats
@@ -83,11 +86,41 @@ def test_items_of_one_cluster_have_no_interval_and_no_p_unless_the_group_is_the_
     assert estimates({"m": frame}, GROUP).select("low", "high").row(0) == (None, None)
 
 
-@given(st.lists(st.integers(-300, 0), min_size=2, max_size=9), st.sampled_from([1, 2]))
-def test_no_interval_of_log_probabilities_ends_above_0(numbers, size):
-    clusters = [str(i // size) for i in range(len(numbers))]
-    *_, low, high, _, _, _ = summary.estimated(pl.Series(numbers) / 10, pl.Series(clusters), "logprob")
-    assert (low is None and high is None) or low <= high <= 0
+METRICS = {
+    "right": (st.booleans(), 0, 1),
+    "spearman": (st.sampled_from([-1.0, -0.9, 0.0, 0.3, 0.99, 1.0]), -1, 1),
+    "logprob": (st.sampled_from([-30.0, -2.0, -0.5, -1e-9, 0.0]), -inf, 0),
+}
+
+
+@given(st.data(), st.sampled_from([*METRICS]), st.integers(1, 12), st.integers(1, 4), st.booleans())
+def test_no_interval_leaves_what_its_quantity_can_be_on_any_path(data, metric, n, size, as_groups):
+    """Of means, of means of clusters, of differences (also of several rows of an item), of models and of two models."""
+    known, low, high = METRICS[metric]
+    sides = [data.draw(st.lists(known, min_size=n, max_size=n)) for _ in "ab"]
+    clusters = [str(i // size) for i in range(n)]
+    rows = pl.concat(items([(name, str(i % (n - n // 3)), [ALL, "H"], clusters[i], own) for i, own in enumerate(side)])
+                     for name, side in zip("ab", sides, strict=True)).rename({"right": metric})  # fmt: skip
+    by = "other" if as_groups else "item"
+    contrast = Contrast(metric, summary.Cell("D", "a"), summary.Cell("D", "b"), by)
+    found = [*summary.means(rows, [metric]), *summary.cluster_means(rows, [metric], "-by-cluster")]
+    differences = [*contrast_rows(rows.with_columns(other=pl.lit(None, pl.String)), [contrast])]
+    models = {name: rows.filter(condition=name).unique("item", maintain_order=True).select(
+        "item", "cluster", dataset=pl.lit("D"), condition=pl.lit("c"), column=pl.lit(None, pl.String),
+        split=pl.lit(ALL), metric=pl.lit(metric), value=pl.col(metric).cast(pl.Float64), crossed=pl.lit(None),
+    ) for name in "ab"}  # fmt: skip
+    told = estimates(models, GROUP)
+    compared = differences_frame({("D", "c", None, ALL, metric): [*models.values()]}, GROUP)
+    scale = 100 if metric == "right" else 1
+    assert {told["unit"][0], compared["unit"][0]} == ({"%", "percentage points"} if scale == 100 else {""})
+    assert len(differences) == len(compared) == 1
+    found = [(own.value, own.low, own.high) for own in (*found, *differences)]
+    ends = [*[(low, high)] * (len(found) - 1), (low - high, high - low)]
+    shown = [*told.select("value", "low", "high").rows(), *compared.select("difference", "low", "high").rows()]
+    found += [tuple(own / scale if own is not None else None for own in row) for row in shown]
+    ends += [*[(low, high)] * len(told), (low - high, high - low)]
+    for (value, *own), (least, most) in zip(found, ends, strict=True):
+        assert own == [None, None] or least <= own[0] <= value + 1e-9 <= own[1] + 2e-9 <= most + 2e-9
 
 
 def test_clusters_count_the_same_whatever_their_size():

@@ -19,6 +19,7 @@ from negengine.engine.experiments.negation.negation_tables import published as p
 from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.published import CELL, paper_of
+from negengine.engine.experiments.view import POINTS, Values, View
 from negengine.engine.requests.items import OWN
 from negengine.engine.requests.summary import Row, frame
 from negengine.engine.requests.word import SEVERAL
@@ -208,3 +209,12 @@ def test_our_copy_of_tables_5_to_9_of_the_negation_test_is_the_transcript(transc
             assert own.triplets == (round(thousands[column] * 1000) if column in thousands else None)
     assert published_test("FacebookAI/roberta-base", PATTERNS).model == "roberta-base"
     assert published_test("bert-base-uncased", PATTERNS) is published_test("roberta", PATTERNS) is None
+
+
+def test_what_a_run_can_find_is_told_of_fractions_alone():
+    """0.7 of a log-probability is not 70 points."""
+    of_numbers = compared("logprob", "D", "c", "a", other_split="b")._replace(detectable=0.7)
+    run = asked_run(Lama.results, frame([compared("right", "D", "c", "a", other_split="b"), of_numbers]))
+    columns = [Values("right", "right", style=POINTS), Values("log-probability", "logprob", style={"decimals": 2})]
+    table = View("t", ("dataset",), columns, compares=True, test="x").table(run)
+    assert "true differences from 31.0 points on are found with a power of 80 %" in table.notes

@@ -425,13 +425,13 @@ def test_auto_takes_mixed_precision_where_it_is_faster_and_fp32_where_it_is_not(
     choices, said = choose(AUTO)
     found = choices["CpTp"]
     assert (found["precision"], found["low_precision"], found["speed_ratio"]) == ("mixed", "int8", 2.5)
-    measured = "0.0% of 3,000 measured sentences are checked again in fp32; 1.5% of the others are audited"
+    measured = "0.0 % of 3,000 measured sentences are checked again in fp32; 1.5 % of the others are audited"
     assert said == [f"CpTp: mixed precision, about 2.41 times as fast as fp32 ({measured})"]
     choices, said = choose(AUTO, workload(20_000), ratio=1.0)
     reason = "mixed precision would be 0.95 times as fast"
     fp32 = {"precision": "fp32", "reason": reason, "speed_ratio": 1.0, "speedup": pytest.approx(1 / 1.05)}
     assert choices["CpTp"] == fp32
-    measured = "0.0% of 1,000 measured sentences are checked again in fp32"
+    measured = "0.0 % of 1,000 measured sentences are checked again in fp32"
     assert said == [f"CpTp: fp32; mixed precision would be 0.95 times as fast ({measured})"]
     assert chosen(MIXED, 20_000, ratio=1.0)["precision"] == "mixed"
     # The audit counts: 1.13 times as fast without one, and a short run needs the largest.

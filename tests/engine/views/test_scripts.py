@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 import vl_convert
-from negengine.engine.basics.printable import isolated, isolated_lines, printable
+from negengine.engine.basics.printable import as_label, isolated, isolated_lines, printable
 from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
@@ -36,6 +36,32 @@ def test_a_name_from_right_to_left_changes_the_order_of_nothing_around_it():
     assert printable(f"{FIRST}\u202ea{END}") == r"\u2068\u202ea\u2069"
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("no", "no"), ("12", "12"), (ARABIC, ARABIC), (f"{ARABIC} {HEBREW}", f"{ARABIC} {HEBREW}"),
+        (f"{ARABIC} (1)", f"{FIRST}{ARABIC} (1){END}"), (f"(1) {ARABIC}", f"{FIRST}(1) {ARABIC}{END}"),
+        (f"group: {ARABIC}", f"group: {FIRST}{ARABIC}{END}"), (f"BERT-{HEBREW} 2", f"BERT-{FIRST}{HEBREW}{END} 2"),
+        (f"{isolated(ARABIC)} − {HEBREW}", f"{isolated(ARABIC)} − {HEBREW}"),
+    ],
+)  # fmt: skip
+def test_a_label_of_a_picture_is_read_from_its_first_letter(name, shown):
+    assert as_label(name) == shown
+
+
+def test_what_a_pdf_shows_can_be_copied(figure):
+    if without_font(as_files(figure)["svg"]).get("ARABIC"):
+        pytest.skip("this machine has no font for Arabic")
+    data = pl.DataFrame({"x": [1.0, 2.0], "y": ["aé", ARABIC]})
+    pdf = as_files(replace(figure, plot=replace(figure.plot, data=data)))["pdf"]
+    maps = re.findall(rb"beginbfchar(.*?)endbfchar", pdf, re.DOTALL)  # of each font: its glyphs → letters
+    letters = {
+        bytes.fromhex(own.decode()).decode("utf-16-be") for text in maps for own in re.findall(rb"> <(\w+)>", text)
+    }
+    assert {*"x01aé", *ARABIC} <= letters
+    assert not {FIRST, END} & letters
+
+
 @pytest.fixture
 def figure():
     plot = Points(pl.DataFrame({"x": [1.0, 2.0], "y": [f"a{OLD}", ARABIC]}), x="x", y="y", title="x")
@@ -51,7 +77,7 @@ def test_a_character_without_a_font_is_named_and_has_its_number_where_it_cannot_
     svg = as_files(figure)["svg"].decode()
     assert without_font(svg.encode())["CUNEIFORM"] == OLD
     assert ("aU+12000" in drawn[0], OLD in drawn[0], OLD in svg) == (True, False, True)
-    assert f"{FIRST}{ARABIC}{END}" in svg
+    assert f">{ARABIC}</text>" in svg
     assert OLD in for_page(figure, "f1")
     plain = replace(figure, plot=replace(figure.plot, data=figure.plot.data.with_columns(y=pl.lit("é − б"))))
     assert without_font(as_files(plain)["svg"]) == {}

@@ -67,7 +67,7 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
     told_apart = for_page(replace(figure(unsafe), alt="\x1b"), "f1")
     assert ("\x1b" in told_apart, told_apart.count(r"\x1b[31mred\x07") > 0) == (False, True)
     told = [own.text for own in root.iter(f"{SVG}title")]
-    assert {"<script>alert(1)</script>: 1.0 [0.5 to 2.0]", "a.b[c]:d: −2.0"} <= set(told)
+    assert {"<script>alert(1)</script>: 1.00 [0.50 to 2.00]", "a.b[c]:d: −2.00"} <= set(told)
     assert PLOTS["points"].promise == "Lines are 95 % intervals; 2 of 4 values have one."
     assert PLOTS["points with series"].promise == ""
     wide = XML(for_page(figure(PLOTS["points"]), "f1", PAGE))
