@@ -314,4 +314,4 @@ def suite(
     from ..results.suite.suite_run import plan_suite
     from ..results.suite.suite_run import suite as run_suite
 
-    return plan_suite(file, **setup.run) if plan else run_suite(file, **vars(setup.opening), **setup.run)
+    return (plan_suite if plan else run_suite)(file, **vars(setup.opening), **setup.run)

@@ -12,6 +12,7 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..text.table import Rows
+from ..text.table_cells import label
 
 GROUP, ITEM, CLUSTER, WANTED, PAIR = "group", "item", "cluster", "wanted", "pair"
 MOST_GROUPS = 8
@@ -25,7 +26,8 @@ _EMPTY = {
     WANTED: "these rows are not called right or wrong",
     PAIR: "these rows are not part of a pair",
 }
-_PLACE, _FILE, _SPACES, _SPELLING = "place of a row", "file of a row", "spaces in ", "spelling of "
+_PLACE, _FILE = "place of a row", "file of a row"
+_SPACES, _SPELLING, _SECOND = "spaces in ", "spelling of ", "published spelling of "
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +59,13 @@ class Labels:
         part = pl.DataFrame({_PLACE: numbers}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
         for name, own in values.items():
             there = rows.frame[name].cast(pl.String)
-            ends = own.is_not_null() & (own != there)
-            spelling = own.is_not_null() & (own != there.str.strip_chars())
-            part = part.with_columns(own.alias(name), ends.alias(_SPACES + name), spelling.alias(_SPELLING + name))
+            alone = label(there)
+            slips = {
+                _SPACES: alone.is_not_null() & (alone != there),
+                _SPELLING: alone.is_not_null() & (alone != there.str.strip_chars()),
+                _SECOND: pl.select(pl.when(alone != own).then(alone)).to_series(),
+            }
+            part = part.with_columns(own.alias(name), *(slip.alias(kind + name) for kind, slip in slips.items()))
         self.parts.append(part)
         for name in set(self._of(GROUP)) & set(values):
             known = self._groups.setdefault(name, set())
@@ -72,7 +78,7 @@ class Labels:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        kinds = {"": pl.String, _SPACES: pl.Boolean, _SPELLING: pl.Boolean}
+        kinds = {"": pl.String, _SPACES: pl.Boolean, _SPELLING: pl.Boolean, _SECOND: pl.String}
         empty = {kind + name: dtype for kind, dtype in kinds.items() for name in self.columns}
         return pl.concat([pl.DataFrame(schema=empty), *self.parts], how="diagonal")
 
@@ -110,8 +116,11 @@ class Labels:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
             yield f"{said}: they count as different {purpose}s"
         if len(odd := rows.filter(pl.col(_SPELLING + name))):
-            what = "other spaces than the usual one, invisible characters, letters in two parts, or a second spelling"
+            what = "other spaces than the usual one, invisible characters, or letters in two parts"
             yield f"{name} has {what}, which do not count: {self._where(odd)}"
+        second = rows.drop_nulls(_SECOND + name).group_by(_SECOND + name, name, maintain_order=True).len()
+        for written, own, n in second.iter_rows():
+            yield f"{name}: {written!r} counts as {own!r}, as the authors of the data count it ({counted(n, 'row')})"
         if len(spaces := rows.filter(pl.col(_SPACES + name) & ~pl.col(_SPELLING + name))):
             yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"
         if len(empty := rows.filter(value.is_null())):

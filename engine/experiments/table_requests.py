@@ -31,7 +31,7 @@ from ..requests.summary import COMPARES
 from ..requests.valid import refused
 from ..runs.stage import Files, FinishedParts, changed
 from ..text.spelling import otherwise
-from ..text.table import Check, Rows, TableLike, headings_file, open_table, refuse_absent
+from ..text.table import Check, Rows, TableLike, absent_columns, headings_file, open_table
 from ..text.table import Table as UserTable
 from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
@@ -151,6 +151,7 @@ class TableRequested(Requested):
     """An experiment whose requests are the rows of a user's table; a subclass is a frozen dataclass of its options."""
 
     of_columns: ClassVar[type[RequestColumns]]  # what `columns` gives
+    clusters = "sets of rows that belong together"
     together: ClassVar[Sequence[str]] = ()  # the rows of an item can stand in several parts
     found: ClassVar[RequestColumns | None] = None  # of the table, once it is read
     told: ClassVar[Told] = NOTHING_TOLD
@@ -196,8 +197,8 @@ class TableRequested(Requested):
         table = open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
         fields = {name: own for name, own in self.column_options().items() if own.option.metavar == "COLUMN"}
         named = {own.flag: getattr(self, name) or () for name, own in fields.items()}
-        refuse_absent(table, {option: [own] if isinstance(own, str) else own for option, own in named.items()})
-        return table
+        given = {option: [own] if isinstance(own, str) else own for option, own in named.items()}
+        return replace(table, absent=absent_columns(table, given))
 
     def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - part of the interface
         """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
@@ -233,10 +234,14 @@ class TableRequested(Requested):
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
         own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - _OWN_NAMES - {*kind.asks}
-        table = self.open(named_place(self.data, self.name) or self.data, own)
+        hides = hidden_set(self.data, self.name)
+        try:
+            table = self.open(named_place(self.data, self.name) or self.data, own)
+        except InputError as error:
+            raise InputError("; ".join([str(error), *hides])) from error
         columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
-        labels.notes.extend(hidden_set(self.data, self.name))
+        labels.notes.extend(hides)
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
         asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)
         stage = kind.stage(exported, asking, kind, requests)

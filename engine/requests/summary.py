@@ -228,7 +228,7 @@ def detectable_note(differences: pl.DataFrame) -> list[str]:
     if not known:
         return []
     points = " to ".join(dict.fromkeys((fixed(min(known), 1, (0,)), fixed(max(known), 1, (0,)))))
-    return [f"true differences from {points} points on are found with a power of 80 %"]
+    return [f"true differences of {points} points or more are found with 80 % power"]
 
 
 def disagreements(found: pl.DataFrame) -> list[str]:

@@ -196,10 +196,15 @@ def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Devi
 def refuse_mixed(stage: str, precision: Precision) -> None:
     """Raise InputError if mixed precision is asked for, where only fp32 gives the results exactly."""
     if precision is Precision.MIXED:
-        raise InputError(
-            f"--precision mixed: {stage} reports ranks and probabilities, which only fp32 gives exactly; "
-            "use --precision fp32 or auto"
-        )
+        raise InputError(needs_fp32(stage))
+
+
+def needs_fp32(stage: str) -> str:
+    """What an error says of mixed precision for a stage or a probe with this name."""
+    return (
+        f"--precision mixed: {stage} reports ranks and probabilities, which only fp32 gives exactly; "
+        "use --precision fp32 or auto"
+    )
 
 
 def description(exported: ExportedModel, model: OpenedModel) -> dict[str, Any]:

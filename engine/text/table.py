@@ -83,6 +83,7 @@ class Table:
     renamed: Mapping[str, str] = field(default_factory=dict)  # column as it is called there → as it is called here
     headings: Path | None = None  # where a user can write which columns are meant; None for what was in memory
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
+    absent: tuple[tuple[str, str], ...] = ()  # options with the columns that they name and the table lacks
     # Known once a table is scanned:
     texts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -325,11 +326,9 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     if given == "":
         return None
     if given is not None:
-        named = table.renamed.get(given, given)
-        if not _has(table, named):
-            near = did_you_mean(given, table.columns)
-            raise InputError(f"{option} {given}: {near}{table.name} has no such column; it has {_named(table)}")
-        return named
+        if not _has(table, given):
+            needed_columns(table, (option, given, obvious))  # which refuses it
+        return table.renamed.get(given, given)
     for name in obvious:
         alike = {_theirs(table, own): own for own in table.columns if _theirs(table, own).strip().lower() == name}
         if len(alike) > 1 and name not in alike:
@@ -342,27 +341,33 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
 
 def needed_columns(table: Table, *asked: tuple[str, str | None, Sequence[str]]) -> list[str]:
     """As `find_column`, for columns that the table must have; all that it lacks are in one message."""
-    found = [find_column(table, *one) for one in asked]
-    lacking = [one for one, name in zip(asked, found, strict=True) if name is None]
-    if lacking:
-        names = " and ".join(f"no column {obvious[0]!r}" for _, _, obvious in lacking)
-        which = "one" if len(lacking) == 1 else "ones"
-        given = " and ".join(f"{option} COLUMN" for option, _, _ in lacking)
+    absent = absent_columns(table, {option: [given] for option, given, _ in asked if given is not None})
+    absent = tuple(dict.fromkeys((*absent, *table.absent)))
+    rest = [one for one in asked if one[:2] not in absent]
+    found = [find_column(table, *one) for one in rest]
+    lacking = [(option, obvious[0]) for (option, _, obvious), name in zip(rest, found, strict=True) if name is None]
+    if len(absent) == 1 and not lacking:
+        [(option, name)] = absent
+        near = did_you_mean(name, table.columns)
+        raise InputError(f"{option} {name}: {near}{table.name} has no such column; it has {_named(table)}")
+    if absent or lacking:
+        names = [f"no column {name!r} ({option})" for option, name in absent]
+        said = " and ".join([*names, *(f"no column {name!r}" for _, name in lacking)])
+        which, options = "one" if len(lacking) == 1 else "ones", " and ".join(f"{own} COLUMN" for own, _ in lacking)
         once = "" if table.headings is None else f", or once in {table.headings}"
-        raise InputError(f"{table.name}: {names}; it has {_named(table)}: give the right {which} with {given}{once}")
+        remedy = f": give the right {which} with {options}{once}" if lacking else ""
+        raise InputError(f"{table.name}: {said}; it has {_named(table)}{remedy}")
     return [name for name in found if name is not None]
 
 
-def refuse_absent(table: Table, given: Mapping[str, Sequence[str]]) -> None:
-    """InputError that names all columns that a table lacks, if they are several; option → the columns that it names."""
-    pairs = [(option, name) for option, names in given.items() for name in names if name]
-    lacking = [(option, name) for option, name in pairs if not _has(table, table.renamed.get(name, name))]
-    if len(lacking) > 1:
-        names = " and ".join(f"no column {name!r} ({option})" for option, name in lacking)
-        raise InputError(f"{table.name}: {names}; it has {_named(table)}")
+def absent_columns(table: Table, given: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Options with the columns that they name and the table lacks."""
+    named = [(option, name) for option, names in given.items() for name in names if name]
+    return tuple((option, name) for option, name in named if not _has(table, name))
 
 
-def _has(table: Table, name: str) -> bool:
+def _has(table: Table, theirs: str) -> bool:
+    name = table.renamed.get(theirs, theirs)
     return name in table.columns or table.is_file_name(name)
 
 

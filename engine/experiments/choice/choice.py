@@ -74,7 +74,7 @@ class ChoiceRun(SpanRun):
         known = set(self.summary["metric"])
         shown = {name: heading for name, heading in _HEADINGS.items() if name in known}
         values = [Values(heading, name, interval=name == "accuracy") for name, heading in shown.items()]
-        columns: list[Column | Values] = [Column("split", "split"), Column("items", "n"), *values]
+        columns: list[Column | Values] = [Column("group", "split"), Column("items", "n"), *values]
         return (
             [View("Choices: {model} (%)", ("split",), columns, notes=[_NOTES[name] for name in shown]).table(self)]
             if values
@@ -194,14 +194,15 @@ class Choice(TableRequested):
 
     def columns(self, table: UserTable, *, alone: bool = False) -> Columns:
         """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
-        named = find_columns(table, "--candidates", self.candidates)
-        item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
-        obvious = ["candidate"] if item else ["candidates", "choices", "options"]
-        right = find_column(table, "--right", self.right, ["right", "correct"] if item and self.answer is None else [])
-        lacking: list[Any] = [] if named else [("--candidates", None, obvious)]
-        lacking += [] if right else [("--answer", self.answer, ["answer", "label", "answerkey"])]
+        obvious = ["candidate"] if self.item else ["candidates", "choices", "options"]
+        by_row = ["right", "correct"] if self.item and self.answer is None else []
+        lacking: list[Any] = [] if any(self.candidates) else [("--candidates", None, obvious)]
+        if not (self.right or find_column(table, "--right", self.right, by_row)):
+            lacking.append(("--answer", self.answer, ["answer", "label", "answerkey"]))
         found = needed_columns(table, *lacking)
-        named = named or tuple(found[:1])
+        named = find_columns(table, "--candidates", self.candidates) or tuple(found[:1])
+        item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
+        right = find_column(table, "--right", self.right, by_row)
         if item and len(named) > 1:
             raise InputError("--item: each row has one candidate; name one column with --candidates")
         if right and not item:

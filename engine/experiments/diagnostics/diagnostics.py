@@ -63,7 +63,7 @@ TOP = max(CUTS)
 GOOD, *BAD = COMPARED = ("good", "bad", "bad2")
 AFFIRMATIVE, NEGATIVE = POLARITIES
 CELLS = ("dataset", "condition", "split")
-_NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("split", "split"), Column("n", "n")]
+_NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("group", "split"), Column("n", "n")]
 _OUTSIDE = "outside: items with a word that is not one token of the model; it counts as wrong"
 DIFFERENCES = differences("by sign flips of clusters")
 _WHOLE = (pl.col("split") == ALL) & pl.col("dataset").is_in([CPRAG, ROLE])

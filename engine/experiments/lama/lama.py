@@ -42,7 +42,7 @@ BY_RELATION, RELATION = "-by-relation", "relation"
 QUERY = pl.col("role").is_null()  # affirmative, or misprimed
 DENIED = pl.col("role") == NEGATION
 NEGATED_TOP = pl.col("top1").filter(DENIED).first().over(ITEM)
-_CORPUS, _SPLIT = Column("corpus", "dataset"), Column("split", "split")
+_CORPUS, _SPLIT = Column("corpus", "dataset"), Column("group", "split")
 # The single relations of a corpus with more than eight splits are in summary.parquet alone.
 _RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("column").eq_missing(RELATION)
 _FACTS = (pl.col("condition") == ORIGINAL) & ~_RELATION

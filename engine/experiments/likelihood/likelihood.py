@@ -26,7 +26,7 @@ from ...requests.span import TOKENS, WORDS, Span
 from ...requests.stage import RequestStage
 from ...requests.summary import Cell, Row
 from ...runs.stage import Files, FinishedParts, changed
-from ...text.table import FILE_NAME, TableLike, find_column, needed_column, needed_columns
+from ...text.table import FILE_NAME, TableLike, find_column, needed_columns
 from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
@@ -53,7 +53,7 @@ PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published
 _CHANCE = 0.5  # of a model that guesses
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
-_SPLIT = Column("split", "split")
+_SPLIT = Column("group", "split")
 _PAIRS = View(
     "Minimal pairs: {model} (%)",
     ("split",),
@@ -323,38 +323,31 @@ class Likelihood(TableRequested):
         in_rows = sentence is not None or pair is not None
         if in_one_row and in_rows:
             raise InputError("--good and --bad are for pairs in one row: remove --sentence, --pair and --acceptable")
-        prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
-        if self.joiner is not None and prefix is None:
-            raise InputError("--joiner: there is no column that stands before the sentences: give --prefix COLUMN")
-        groups = find_columns(table, "--group", self.group, ["group"])
-        clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
         names: dict[str, Sequence[str]] = dict(_OBVIOUS)
+        published: tuple[Sequence[str], str | None] = ((), None)
         known = {*table.columns, FILE_NAME} if table.is_file_name(FILE_NAME) else {*table.columns}
         for its_good, its_bad, its_groups, its_cluster in _PUBLISHED:
             if not in_rows and {its_good, its_bad, *its_groups} - {FILE_NAME} <= known:
                 names = {GOOD: [its_good], BAD: [its_bad]}
                 own = tuple(name for name in its_groups if name in known)  # one file alone is not a group
-                groups = groups or (() if is_off(self.group) else own)
-                cluster = own[-1] if its_cluster == FILE_NAME not in known else its_cluster
-                clusters = clusters or (None if self.cluster == "" else cluster)
+                published = own, own[-1] if its_cluster == FILE_NAME not in known else its_cluster
                 break
         two = [find_column(table, f"--{side}", None, names[side]) for side in SIDES]
         if not in_rows and (in_one_row or all(two)):
-            first, second = needed_columns(table, ("--good", good, names[GOOD]), ("--bad", bad, names[BAD]))
-            return Columns(
-                good=first,
-                bad=second,
-                groups=groups,
-                cluster=clusters,
-                prefix=prefix,
-                joiner=self.joiner,
-            )
+            asked = [("--good", good, names[GOOD]), ("--bad", bad, names[BAD])]
+        else:
+            keys = {"--pair": pair, "--acceptable": acceptable}
+            asked = [("--sentence", sentence, _SENTENCE), *((own, name, [name]) for own, name in keys.items() if name)]
+        texts = {option[2:]: name for (option, _, _), name in zip(asked, needed_columns(table, *asked), strict=True)}
+        groups = find_columns(table, "--group", self.group, ["group"])
+        cluster = find_column(table, "--cluster", self.cluster, ["cluster"])
+        prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
+        if self.joiner is not None and prefix is None:
+            raise InputError("--joiner: there is no column that stands before the sentences: give --prefix COLUMN")
         return Columns(
-            sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
-            pair=None if pair is None else needed_column(table, "--pair", pair, [pair]),
-            acceptable=None if acceptable is None else needed_column(table, "--acceptable", acceptable, [acceptable]),
-            groups=groups,
-            cluster=clusters,
+            **texts,
+            groups=groups or (() if is_off(self.group) else tuple(published[0])),
+            cluster=cluster or (None if self.cluster == "" else published[1]),
             prefix=prefix,
             joiner=self.joiner,
         )

@@ -225,7 +225,7 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
         )
     if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
         points = fixed(largest, 1, (0,))
-        notes.append(f"true differences of {points} points or more between two patterns are found with a power of 80 %")
+        notes.append(f"true differences of {points} points or more between two patterns are found with 80 % power")
     return notes
 
 

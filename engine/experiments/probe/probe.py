@@ -199,7 +199,6 @@ class OwnSentences(TableRequested):
     of_columns = Columns
     of_kind = Word
     unit = "rows"
-    clusters = "clusters"
     together = ("dataset", "item")
     also_read = (IS_WANTED,)
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
@@ -304,9 +303,9 @@ class OwnSentences(TableRequested):
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
         if len(table.files) > 1:
             raise InputError(f"{self.data}: a folder of {len(table.files)} tables; give one of them")
-        targets = find_columns(table, "--target", self.target)
-        first = [] if targets else [("--target", None, ["target"])]
+        first = [] if any(self.target) else [("--target", None, ["target"])]
         sentence, *found = needed_columns(table, ("--sentence", self.sentence, ["sentence"]), *first)
+        targets = find_columns(table, "--target", self.target)
         wanted = find_column(table, "--unwanted", "" if self.unwanted == "" else None, ["wanted"])
         if self.unwanted:
             column, _ = unwanted_rows(self.unwanted)

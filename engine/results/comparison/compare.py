@@ -191,7 +191,7 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
     figures: dict[str, Any] = {"decimals": "decimals", "wrap": False}
     columns = [
-        *key_columns(varying),
+        *key_columns(varying, shown),
         *(Column(name, name, wrap=False) for name in counts),
         Column("difference", "difference", low="low", high="high", signed=True, **figures),
         Column(_DETECTABLE, "detectable", **{**figures, "wrap": True}),
@@ -207,7 +207,7 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
     shown = labelled(frame.drop_nulls("both"))
     varying = differing(shown) or [SHOWN[-1]]
     columns = [
-        *key_columns(varying),
+        *key_columns(varying, shown),
         Column("n", "n", wrap=False),
         Column("both", "both"),
         *(Column(f"only {name}", f"only_{side}") for name, side in zip(names, ("first", "second"), strict=True)),
@@ -244,7 +244,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     notes += [
         f"{n}clusters: {range_} {clusters}",
         f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
-        f"{_DETECTABLE}: true differences of this size or more are found with a power of 80 % (5 %, two-sided)",
+        f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
         f"p: by sign flips of clusters{tests}; p (Holm): corrected for {counted(first['tests'], 'test')}; "
         + (
             f"{fewest} clusters cannot give a p below {smallest:.2g}"

@@ -8,6 +8,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...experiments.finished_run import group_labels
+from ...experiments.negation.negation_runs import DATASET
 from ...library.run import Run
 from ...requests.items import RANGES
 from ...requests.summary import estimated
@@ -99,14 +100,16 @@ def texts_of(frame: pl.DataFrame) -> dict[str, str]:
     return {key: text for key, text in TEXTS.items() if text in frame.columns}
 
 
-def heading_of(key: str) -> str:
-    """What people call a key."""
+def heading_of(key: str, frame: pl.DataFrame) -> str:
+    """What people call a key of a frame: the groups of the negation test are its patterns."""
+    if key == "split" and "dataset" in frame.columns and (frame["dataset"] == DATASET).all():
+        return "pattern"
     return _HEADINGS.get(key, key)
 
 
-def key_columns(keys: Sequence[str]) -> list[Column]:
-    """The columns that say what a row is about."""
-    return [Column(heading_of(key), key) for key in keys]
+def key_columns(keys: Sequence[str], frame: pl.DataFrame) -> list[Column]:
+    """The columns that say what a row of a frame is about."""
+    return [Column(heading_of(key, frame), key) for key in keys]
 
 
 def differing(frame: pl.DataFrame, keys: Sequence[str] = SHOWN) -> list[str]:
@@ -116,7 +119,7 @@ def differing(frame: pl.DataFrame, keys: Sequence[str] = SHOWN) -> list[str]:
 
 def constant_keys(frame: pl.DataFrame, keys: Sequence[str]) -> list[str]:
     """A note on the keys that have the same value in all rows of a labelled frame, if there are any."""
-    said = [f"{heading_of(key)} {own}" for key in keys for own in frame[TEXTS.get(key, key)].head(1)]
+    said = [f"{heading_of(key, frame)} {own}" for key in keys for own in frame[TEXTS.get(key, key)].head(1)]
     return [f"the same everywhere: {', '.join(said)}"] if said else []
 
 
@@ -202,7 +205,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
         notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
-        kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
+        kinds = f"; clusters: {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
         value, low, high = block.figures
         shown = own.select(
@@ -215,7 +218,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
             tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
             continue
         columns = [
-            *key_columns(varying),
+            *key_columns(varying, own),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
             Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),

@@ -75,8 +75,8 @@ class Groups(Shown):
             value, low, high = block.figures
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
-                *key_columns(block.varying),
-                Column(heading_of(self.by), self.of),
+                *key_columns(block.varying, block.frame),
+                Column(heading_of(self.by, block.frame), self.of),
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
@@ -91,7 +91,7 @@ class Groups(Shown):
             ]
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
             rows = block.frame.with_columns(category(block.frame, block.varying or [self.of]).alias("block"))
-            section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by)}"
+            section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by, block.frame)}"
             tables.append(Table(title, rows, columns, section=section, notes=notes, texts=texts_of(rows)))
         return tables
 

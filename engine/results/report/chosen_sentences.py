@@ -87,11 +87,12 @@ class Examples(Shown):
         return [Table(", ".join([f"{self.run.model_name}, {self.run.stage}", *told]), self.rows, columns)]
 
     def remarks(self) -> list[str]:
+        what = "sentence" if self.run.pair_rows() is None else "pair"
         if not self.total:
-            return ["no sentence of this run has all that is asked for"]
+            return [f"no {what} of this run has all that is asked for"]
         if len(self.rows) == self.total:
-            return [f"all {counted(self.total, 'sentence')}"]
-        some = f"{len(self.rows):,} of {self.total:,} sentences"
+            return [f"all {counted(self.total, what)}"]
+        some = f"{len(self.rows):,} of {self.total:,} {what}s"
         how = f"drawn at random with --seed {self.seed}" if self.sort is None else f"the first with --sort {self.sort}"
         return [f"{some}, {how}; -o FILE.csv writes all"]
 

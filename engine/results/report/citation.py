@@ -236,7 +236,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         given = arguments.get("data")
         name = given.partition(":")[0] if isinstance(given, str) else None
         named += [own for own in sources().values() if own.probe == run.stage and (given is None or own.name == name)]
-    own_files = [entry["path"] for arguments in calls for entry in files_in(arguments)]
+    own_files = [Path(entry["path"]).name for arguments in calls for entry in files_in(arguments)]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     made = [", ".join(map(" ".join, found.get("made from", {}).items())) for found in exports.values()]
     licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]

@@ -20,6 +20,7 @@ from ...basics.paths import without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
 from ...experiments.requested import Requested
+from ...inference.device import choose_devices
 from ...library.call import in_python, strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
@@ -27,6 +28,7 @@ from ...library.run import Run
 from ...library.shown import Shown
 from ...requests.stage import MixedRequests
 from ...runs.lock import holder
+from ...runs.masked_stages import needs_fp32
 from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
@@ -173,11 +175,7 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     Raises:
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.
     """
-    said, shared = divided(options)
-    given = Opening(**said)  # type: ignore[arg-type]  # a precision by its name
-    plan, folder = _read(file, shared)
-    of_file = vars(plan.file.opening)
-    opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
+    plan, folder, opening, shared = _read(file, options)
     shard = shard_of(shared)
     reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
     for name in (RESULTS, RECORD):
@@ -208,19 +206,27 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     return replace(found, report=report, figures=figures)
 
 
-def plan_suite(file: str | Path, **options: Unpack[RunOptions]) -> SuitePlan:
+def plan_suite(file: str | Path, **options: Unpack[AllOptions]) -> SuitePlan:
     """The members of a suite and how far each is; nothing is run or written. Raises InputError if the file is wrong."""
     return _read(file, options)[0]
 
 
-def _read(file: str | Path, options: RunOptions) -> tuple[SuitePlan, Path]:
+def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Path, Opening, RunOptions]:
+    said, shared = divided(options)
+    given = Opening(**said)  # type: ignore[arg-type]  # a precision by its name
     content = SuiteFile.read(Path(file))
-    folder = Path(str(options["output"])) if options.get("output") else RUNS / content.path.stem
+    of_file = vars(content.opening)
+    opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
+    if opening.precision is Precision.MIXED and all(own.is_reference for own in choose_devices(opening.device)):
+        for probe in content.probes:  # before another one has run
+            if any(map(_in_fp32, chain(probe.function))):
+                raise InputError(f"{probe.where}: {needs_fp32(probe.function)}")
+    folder = Path(str(shared["output"])) if shared.get("output") else RUNS / content.path.stem
     members = members_of(content, folder)
     if not members:
         raise InputError(f"{file}: no probe is for any of its models")
-    own = [members[number] for number in shard_of(options).parts(len(members))]
-    return SuitePlan(content, own, {member.number: state_of(member) for member in own}), folder
+    own = [members[number] for number in shard_of(shared).parts(len(members))]
+    return SuitePlan(content, own, {member.number: state_of(member) for member in own}), folder, opening, shared
 
 
 def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
@@ -268,10 +274,15 @@ def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
 def exporting(file: SuiteFile, model: SuiteModel, opening: Opening) -> dict[str, Any]:
     """How a model is exported on first use: in fp32 alone if none of its runs has a use for other graphs."""
     probes = (probe for probe in file.probes if probe.models is None or model.label in probe.models)
-    used = [experiment(name) for probe in probes for name in chain(probe.function)]
-    exact = all(issubclass(own, Requested) and not issubclass(own.of_kind.stage, MixedRequests) for own in used)
+    exact = all(_in_fp32(name) for probe in probes for name in chain(probe.function))
     precision = Precision.FP32 if exact or opening.is_exact else Precision.AUTO
     return {"allow_pickle": model.allow_pickle, "precision": precision}
+
+
+def _in_fp32(function: str) -> bool:
+    """Whether a function of the library asks the reference model alone."""
+    own = experiment(function)
+    return issubclass(own, Requested) and not issubclass(own.of_kind.stage, MixedRequests)
 
 
 def _run_member(member: Member, model: ModelReference, options: RunOptions) -> State:

@@ -6,6 +6,7 @@ import pickle
 import re
 import shutil
 import tracemalloc
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.table import (
     ROWS_PER_PART,
+    absent_columns,
     find_column,
     needed_column,
     needed_columns,
     open_table,
-    refuse_absent,
 )
 from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
@@ -199,9 +200,15 @@ def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(
     lacking = r"no column 'text' and no column 'target'; it has .*: give the right ones with --a COLUMN and --c COLUMN"
     with pytest.raises(InputError, match=lacking + r", or once in .*own\.columns\.toml"):
         needed_columns(table, ("--a", None, ["text"]), ("--b", None, ["prime"]), ("--c", None, ["target"]))
-    refuse_absent(table, {"--a": ["Prime", ""], "--b": ["text"]})  # one alone is refused with the nearest name
-    with pytest.raises(InputError, match=r"no column 'x' \(--a\) and no column 'y' \(--b\); it has"):
-        refuse_absent(table, {"--a": ["x", "Prime"], "--b": ["y"]})
+    assert absent_columns(table, {"--a": ["Prime", ""], "--b": ["Primes"]}) == (("--b", "Primes"),)
+    other = replace(table, absent=(("--b", "y"),))  # an option that is not among those that are asked for
+    for own, asked, said in (
+        (table, [("--b", "Primes", [])], r"^--b Primes: did you mean 'Prime'\? .* has no such column"),
+        (other, [("--a", "x", [])], r"no column 'x' \(--a\) and no column 'y' \(--b\); it has [^:]*$"),
+        (other, [("--a", "x", []), ("--c", None, ["target"])], r"'x'.*'y'.*'target'; .* right one with --c COLUMN, or"),
+    ):
+        with pytest.raises(InputError, match=said):
+            needed_columns(own, *asked)
 
 
 FIELDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\"',;"), min_size=1, max_size=8)

@@ -168,4 +168,9 @@ def test_published_accuracies_stand_beside_those_of_the_same_pairs(causal_model,
     monkeypatch.chdir(tmp_path)
     asked = Likelihood(data="blimp").stage(causal_model.exported).experiment
     assert ("UID", "npi", 0.8) in asked.figures["gpt2"]
-    assert any(note.startswith("blimp: the file or folder of this name here is read") for note in asked.told.notes)
+    hides = "blimp: the file or folder of this name here is read, and not the data set"
+    assert any(note.startswith(hides) for note in asked.told.notes)
+    (tmp_path / "blimp").rename(tmp_path / "data")
+    (tmp_path / "blimp").mkdir()
+    with pytest.raises(InputError, match=f"^blimp: this folder does not hold a table; .*; {hides}"):
+        Likelihood(data="blimp").stage(causal_model.exported)

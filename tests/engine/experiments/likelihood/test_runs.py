@@ -303,6 +303,9 @@ def test_labels_are_never_read_as_structure_and_published_spellings_are_one(mode
     rows = [BLIMP[i] | {"field": field} for i, field in enumerate(fields)]
     run = run_on(model, rows, tmp_path / "run")
     assert set(run.items["field"]) == {"syntax_semantics", "all", "a|b"}
+    told = Likelihood(rows).stage(model.exported).experiment.told
+    [note] = [own for own in told.notes if "'syntax/semantics'" in own]
+    assert note.endswith("counts as 'syntax_semantics', as the authors of the data count it (1 row)")
     assert {"field: all", "field: a|b", "field: syntax_semantics"} <= set(run.labelled["group"])
     plain = [{"good": row["sentence_good"], "bad": row["sentence_bad"], "group": row["field"]} for row in rows]
     found = run_on(model, [*plain, plain[3] | {"group": "a/b"}], tmp_path / "plain")

@@ -9,7 +9,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.results.suite.checkpoint_steps import named_step
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.results.suite.suite_members import members_of
-from negengine.engine.results.suite.suite_run import exporting
+from negengine.engine.results.suite.suite_run import exporting, plan_suite
 
 RIGHT = """\
 [[model]]
@@ -147,3 +147,6 @@ def test_a_fault_is_one_line_with_its_place(tmp_path):
         with pytest.raises(InputError) as raised:
             read(tmp_path, text)
         assert re.search(rf"own\.toml:{line}: .*{said}", str(raised.value)), f"{text}\n{raised.value}"
+    read(tmp_path, MODEL + PROBE + '[[probe]]\nprobe = "lama"\n')
+    with pytest.raises(InputError, match=r"own\.toml:6: --precision mixed: lama reports ranks and probabilities"):
+        plan_suite(tmp_path / "own.toml", precision="mixed", device="cpu")  # before the search has run for hours
