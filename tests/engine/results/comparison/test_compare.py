@@ -283,7 +283,9 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
 
 def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_run):
     scored = ng.open(scored_run)
-    found = ng.by_group(scored, by="gender").frame
+    shown = ng.by_group(scored, by="gender")
+    assert {table.columns[0].heading for table in shown.tables()} == {"pattern"}  # as the tables of the run call it
+    found = shown.frame
     wanted = (
         scored.items.join(scored.selection.triplets, on="triplet")
         .filter(pl.col("pattern") != "CpTp")
