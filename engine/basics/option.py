@@ -170,6 +170,11 @@ class Opening:
         return self.precision is Precision.FP32
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether a low-precision model is asked for, and not left to the program."""
+        return self.precision is Precision.MIXED
+
+    @property
     def session(self) -> "dict[str, Any]":
         """What a session takes besides its device."""
         return {"batch_tokens": self.batch_tokens, "threads": self.threads}

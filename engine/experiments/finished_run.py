@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from ..basics.errors import InputError
 from ..basics.numerals import fixed
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import Results, Run, ShardRun, open_results
 from ..requests.items import ITEMS_FILE, OWN, SUMMARY_FILE
 from ..runs.loop import run_stage
-from ..runs.masked_stages import RankStage, refuse_mixed
+from ..runs.masked_stages import RankStage, needs_fp32
 from ..runs.stage import Stage
 from ..views.labels import told_apart
 from .published import Paper, paper_of
@@ -89,8 +90,8 @@ def run_probe(
 ) -> Results | ShardRun:
     """Run a probe of one stage, or its unfinished parts; `probe` names its run folder, by default the stage."""
     in_fp32 = isinstance(stage, RankStage) or not stage.calibrates
-    if in_fp32 and all(own.is_reference for own in model.devices):
-        refuse_mixed(stage.name, model.opening.precision)
+    if in_fp32 and model.opening.is_mixed and all(own.is_reference for own in model.devices):
+        raise InputError(needs_fp32(stage.name))
     folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))

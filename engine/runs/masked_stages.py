@@ -185,18 +185,12 @@ def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Devi
     device = choose_device(options.device)
     if not device.computes_fp32:  # ranks and probabilities in bf16 would be decided again, almost all of them
         return device.reference, options.session | USUAL_BATCHES
-    is_asked_for = options.precision is Precision.MIXED or (decides_again and options.precision is Precision.AUTO)
+    is_asked_for = options.is_mixed or (decides_again and options.precision is Precision.AUTO)
     if device.is_reference or is_asked_for:
         return device, options.session
     if options.precision is Precision.AUTO:
         tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
     return device.reference, options.session | USUAL_BATCHES
-
-
-def refuse_mixed(stage: str, precision: Precision) -> None:
-    """Raise InputError if mixed precision is asked for, where only fp32 gives the results exactly."""
-    if precision is Precision.MIXED:
-        raise InputError(needs_fp32(stage))
 
 
 def needs_fp32(stage: str) -> str:

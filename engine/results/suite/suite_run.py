@@ -217,7 +217,7 @@ def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Path, Openi
     content = SuiteFile.read(Path(file))
     of_file = vars(content.opening)
     opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
-    if opening.precision is Precision.MIXED and all(own.is_reference for own in choose_devices(opening.device)):
+    if opening.is_mixed and all(own.is_reference for own in choose_devices(opening.device)):
         for probe in content.probes:  # before another one has run
             if any(map(_in_fp32, chain(probe.function))):
                 raise InputError(f"{probe.where}: {needs_fp32(probe.function)}")
