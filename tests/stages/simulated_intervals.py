@@ -8,7 +8,7 @@ holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache
 from typing import Any
 
 import click
@@ -76,8 +76,17 @@ def designed_interval(random: Random, sizes: NDArray[np.int64], rate: float, eff
 def designed_difference(
     random: Random, sizes: NDArray[np.int64], rates: tuple[float, float], effect: float
 ) -> Interval:
-    """The difference of two rates of the same items in clusters of these sizes; the clusters' rates go together."""
-    correlation = max((effect - 1) / (float((sizes**2).sum() / sizes.sum()) - 1), 1e-6)
+    """The difference of two rates of the same items in clusters of these sizes with this design effect."""
+    return _difference(random, sizes, rates, max((effect - 1) / (float((sizes**2).sum() / sizes.sum()) - 1), 1e-6))
+
+
+def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) -> Interval:
+    """The difference of two rates of the same triplets."""
+    return _difference(random, np.full(pairs, MOST_VERBS), rates, CORRELATIONS[-1])
+
+
+def _difference(random: Random, sizes: NDArray[np.int64], rates: tuple[float, float], correlation: float) -> Interval:
+    """The clusters' rates of both sides go together."""
     clusters, spread = np.repeat(np.arange(len(sizes)), sizes), 1 / correlation - 1
     common, sides = random.normal(size=len(sizes)), list[NDArray[np.bool_]]()
     for rate in rates:
@@ -118,20 +127,6 @@ def crossed_intervals(random: Random, pairs: int, rate: float) -> tuple[Interval
     return _known(proportion_interval(by_pair)), _known(proportion_interval(both))
 
 
-def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) -> Interval:
-    """The difference of two rates of the same triplets; the pairs' rates go together."""
-    spread = 1 / CORRELATIONS[-1] - 1
-    common = random.normal(size=pairs)
-    pair = np.repeat(np.arange(pairs), MOST_VERBS)
-    sides: list[NDArray[np.bool_]] = []
-    for rate in rates:
-        place = special.ndtr(_TOGETHER**0.5 * common + (1 - _TOGETHER) ** 0.5 * random.normal(size=pairs))
-        own = special.betaincinv(rate * spread, (1 - rate) * spread, place)
-        sides.append(random.random(len(pair)) < own[pair])
-    found = paired_difference(sides[0], sides[1], pair)
-    return _known((found.low, found.high), -1.0)
-
-
 def mean_interval(random: Random, n: int, truth: float) -> Interval:
     """The mean of n values between -1 and 1, such as rank correlations, one for each relation."""
     half = (truth + 1) / 2
@@ -168,91 +163,79 @@ def coverage(samples: int, draw: Callable[[Random], tuple[float, Sequence[Interv
 def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tuple[str, Sequence[str], Rows]]:
     """All tables: title, headings, and rows of a name and percentages."""
 
-    def held(truth: float, draw: Callable[[Random], Interval]) -> float:
-        return coverage(samples, lambda g: (truth, [draw(g)]), seed)[0]
+    def held(truth: float, draw: Callable[..., Interval], *given: Any) -> float:
+        return coverage(samples, lambda g: (truth, [draw(g, *given)]), seed)[0]
 
-    def rows(named: Mapping[str, Any], columns: Sequence[Any], cell: Callable[[Any, Any], float]) -> Rows:
-        return [(name, [cell(column, row) for column in columns]) for name, row in named.items()]
-
-    headings, of_pairs = [f"{r:.1%}" for r in RATES], {f"{p:,} pairs": p for p in pairs}
-    for correlation in CORRELATIONS:
-
-        def rate(r: float, p: int, own: float = correlation) -> float:
-            return held(r, lambda g: rate_interval(g, p, r, own))
-
-        yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows(of_pairs, RATES, rate)
-    shapes = {
-        f"{c} clusters, {shape}": sizes(c) for shape, sizes in SHAPES.items() for c in _CLUSTERS if c <= max(pairs)
-    }
+    @cache
+    def positive(p: int, verbs: int) -> list[float]:
+        random = np.random.default_rng(seed)
+        found = np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
+        return [float(share) for share in 100 * found]
 
     def designed(r: float, sizes: NDArray[np.int64]) -> float:
-        return min(held(r, partial(designed_interval, sizes=sizes, rate=r, effect=own)) for own in _EFFECTS)
-
-    title = f"Rates of clusters, the lowest of the design effects {', '.join(map(str, _EFFECTS))}"
-    yield title, [f"{100 * r:g} %" for r in _DESIGN_RATES], rows(shapes, _DESIGN_RATES, designed)
+        return min(held(r, designed_interval, sizes, r, effect) for effect in _EFFECTS)
 
     def paired(r: float, sizes: NDArray[np.int64]) -> float:
         both = [(r, r), (r, 0.5)]  # two outcomes of one rate, and a rate against another one
-        return min(
-            held(own[0] - own[1], partial(designed_difference, sizes=sizes, rates=own, effect=effect))
-            for own in both
-            for effect in _EFFECTS
-        )
+        given = [(own, effect) for own in both for effect in _EFFECTS]
+        return min(held(own[0] - own[1], designed_difference, sizes, own, effect) for own, effect in given)
 
-    yield (
-        title.replace("Rates", "Differences of two rates of the same items"),
-        [f"{100 * r:g} %" for r in _DESIGN_RATES],
-        rows(shapes, _DESIGN_RATES, paired),
-    )
+    def lazy(of: tuple[int, float], p: int) -> float:
+        return coverage(samples, lambda g: lazy_interval(g, p, of[1], of[0]), seed)[0]
+
+    rates, of_pairs = [f"{r:.1%}" for r in RATES], {f"{p:,} pairs": p for p in pairs}
+    few = {name: p for name, p in of_pairs.items() if p <= 200}
+    shapes = {
+        f"{c} clusters, {shape}": sizes(c) for shape, sizes in SHAPES.items() for c in _CLUSTERS if c <= max(pairs)
+    }
     groups = {
         "3 relations of Google-RE": ((2937, 1825, 765), 0),
         "40 relations of T-REx": (_TREX, 0),
         "16 sizes that fall by 0.6": (_FALLING, 0),
         **{f"one of 200, {smaller} others": ((200,), smaller) for smaller in (5, 11, 59)},
     }
-    title = f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}"
-
-    def unequal(r: float, own: tuple[Sequence[int], int]) -> float:
-        return held(r, lambda g: rate_interval(g, own[1], r, _UNEQUAL_CORRELATION, own[0]))
-
-    yield title, [f"{r:.0%}" for r in _UNEQUAL], rows(groups, _UNEQUAL, unequal)
-
-    def positive(p: int, verbs: int) -> list[float]:
-        random = np.random.default_rng(seed)
-        found = np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
-        return [float(share) for share in 100 * found]
-
-    title = "Samples without a difference that have p < 0.05, pairs and verbs have effects"
-    sizes = [(p, verbs) for p, verbs in _DIFFERING if p <= max(pairs)]
-    differing = [(f"{p:,} pairs, {verbs:,} verbs", positive(p, verbs)) for p, verbs in sizes]
-    yield title, ["pairs as clusters", "pairs and verbs"], differing
-
-    def crossed(r: float, p: int) -> list[float]:
-        return coverage(samples, lambda g: (r, crossed_intervals(g, p, r)), seed)
-
-    both = {name: [crossed(r, p) for r in RATES] for name, p in of_pairs.items()}
-    for which, kind in enumerate(("by pair alone", "by pair and verb")):
-        title = f"Rates where pairs and verbs have effects, interval {kind}"
-        yield title, headings, [(name, [cell[which] for cell in cells]) for name, cells in both.items()]
-    title = "Differences of two rates of the same triplets, pairs as clusters"
-    different = rows(of_pairs, SIDES, lambda s, p: held(s[0] - s[1], lambda g: difference_interval(g, p, s)))
-    yield title, [f"{100 * one:g} − {100 * other:g}" for one, other in SIDES], different
-
-    def lazy(of: tuple[int, float], p: int) -> float:
-        return coverage(samples, lambda g: lazy_interval(g, p, of[1], of[0]), seed)[0]
-
-    few = {name: p for name, p in of_pairs.items() if p <= 200}
-    enough = [f"{enough} of {100 * r:g} %" for enough, r in _LAZY]
-    yield "Share of the verbs that repeat, lazy selection", enough, rows(few, _LAZY, lazy)
+    sizes = {f"{p:,} pairs, {verbs:,} verbs": (p, verbs) for p, verbs in _DIFFERING if p <= max(pairs)}
+    crossed = {
+        (r, p): coverage(samples, lambda g, r=r, p=p: (r, crossed_intervals(g, p, r)), seed)
+        for p in pairs
+        for r in RATES
+    }
+    of_clusters = f"of clusters, the lowest of the design effects {', '.join(map(str, _EFFECTS))}"
+    design, of_design = [f"{100 * r:g} %" for r in _DESIGN_RATES], (shapes, _DESIGN_RATES)
     items = {f"{n:,} items": n for n in pairs}
-    independent = rows(items, RATES, lambda r, n: held(r, lambda g: proportion(int(g.binomial(n, r)), n)[1:]))
-    yield "Rates of independent items (Wilson)", headings, independent
     relations = {f"{n:,} relations": n for n in pairs if n <= 200}
-    means = rows(relations, _MEANS, lambda truth, n: held(truth, lambda g: mean_interval(g, n, truth)))
-    yield "Means of independent rank correlations", [f"{truth:g}" for truth in _MEANS], means
-    drops = rows(items, _RATIOS, lambda s, n: held(1 - s[1] / s[0], lambda g: relative_interval(g, n, *s)))
-    title = "Relative drop between two rates of independent items (Katz)"
-    yield title, [f"{before:g} to {after:g}" for before, after in _RATIOS], drops
+    # title, headings, name of a row → what it is, what the columns are, the percentage of a column and a row
+    for title, headings, named, columns, cell in [
+        *(
+            (f"Rates, pairs as clusters, correlation {own}", rates, of_pairs, RATES,
+             lambda r, p, own=own: held(r, rate_interval, p, r, own))
+            for own in CORRELATIONS
+        ),
+        (f"Rates {of_clusters}", design, *of_design, designed),
+        (f"Differences of two rates of the same items {of_clusters}", design, *of_design, paired),
+        (f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}", [f"{r:.0%}" for r in _UNEQUAL], groups,
+         _UNEQUAL, lambda r, own: held(r, rate_interval, own[1], r, _UNEQUAL_CORRELATION, own[0])),
+        ("Samples without a difference that have p < 0.05, pairs and verbs have effects",
+         ["pairs as clusters", "pairs and verbs"], sizes, (0, 1), lambda which, own: positive(*own)[which]),
+        *(
+            (f"Rates where pairs and verbs have effects, interval {kind}", rates, of_pairs, RATES,
+             lambda r, p, which=which: crossed[r, p][which])
+            for which, kind in enumerate(("by pair alone", "by pair and verb"))
+        ),
+        ("Differences of two rates of the same triplets, pairs as clusters",
+         [f"{100 * one:g} − {100 * other:g}" for one, other in SIDES], of_pairs, SIDES,
+         lambda s, p: held(s[0] - s[1], difference_interval, p, s)),
+        ("Share of the verbs that repeat, lazy selection", [f"{enough} of {100 * r:g} %" for enough, r in _LAZY], few,
+         _LAZY, lazy),
+        ("Rates of independent items (Wilson)", rates, items, RATES,
+         lambda r, n: held(r, lambda g: proportion(int(g.binomial(n, r)), n)[1:])),
+        ("Means of independent rank correlations", [f"{truth:g}" for truth in _MEANS], relations, _MEANS,
+         lambda truth, n: held(truth, mean_interval, n, truth)),
+        ("Relative drop between two rates of independent items (Katz)",
+         [f"{before:g} to {after:g}" for before, after in _RATIOS], items, _RATIOS,
+         lambda s, n: held(1 - s[1] / s[0], relative_interval, n, *s)),
+    ]:  # fmt: skip
+        yield title, headings, [(name, [cell(column, row) for column in columns]) for name, row in named.items()]
 
 
 def markdown(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> str:

@@ -3,9 +3,8 @@
 import json
 import pickle
 
-import pytest
-from negengine.engine.basics.errors import InputError, check_number, first_line, shortened
-from negengine.engine.basics.printable import counted, json_safe, printable, printable_lines
+from negengine.engine.basics.errors import InputError, first_line, shortened
+from negengine.engine.basics.printable import json_safe, printable, printable_lines
 
 
 def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_process():
@@ -18,16 +17,6 @@ def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_proce
     assert (said[:14], said[-18:], len(said)) == ("the file: word", "; give another one", 600)
     assert shortened(said) == said
     assert (first_line(ValueError("\n  what\nmore")), first_line(ValueError())) == ("what", "ValueError")
-
-
-def test_a_number_beyond_its_bounds_is_told_with_them_and_one_thing_is_not_several():
-    for value in (1, 10, None):
-        check_number("--draws", value, 1, 10)
-    for value, said in {0: "0", 11: "11", 10**5_000: "of more than 20 digits"}.items():
-        with pytest.raises(InputError, match=f"^--draws {said}: give a number from 1 to 10$"):
-            check_number("--draws", value, 1, 10)
-    assert [counted(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
-    assert [counted(n, "is", "are") for n in (0, 1)] == ["0 are", "1 is"]
 
 
 def test_what_a_terminal_obeys_is_shown_other_texts_stay_and_a_reader_of_json_gets_the_same():

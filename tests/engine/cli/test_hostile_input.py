@@ -218,15 +218,6 @@ def test_texts_that_would_take_a_regular_expression_hours(refused, command, tmp_
     assert json.loads(command("cues", initials, "--json").out)[0]["sentences"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("run/run.json", "score run"), ("trained/training.json", TRAIN_NLI), ("model/export.json", SELECT)],
-)
-def test_a_document_that_is_not_one(refused, name, words):
-    refused(words, name, written(name, b"{"))
-    refused(words, name, written(name, seal({"format": 99})))
-
-
 def test_a_training_that_somebody_made_with_a_right_digest(refused):
     made = {"format": 1, "negengine": "0.1.0", "kind": "nli train", "identity": {}}
     for changed in ({"files": {"../../payload": "0" * 64}}, {"identity": {"model": json.loads("[" * 200 + "]" * 200)}}):

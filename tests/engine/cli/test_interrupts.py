@@ -88,12 +88,6 @@ def test_a_stopped_run_says_the_command_that_resumes_it_to_the_bytes_of_an_undis
     assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
 
 
-def test_a_run_that_was_stopped_and_a_folder_that_is_none_are_told(start, command, tmp_path):
-    start("SIGINT")
-    assert command("score", "run").said.startswith("negengine: run: select is not finished; to resume it: ")
-    assert command("compare", ".").said == "negengine: . is not a run folder: it has no run.json"
-
-
 @pytest.mark.parametrize("name", ["click", "polars"])
 def test_an_interrupt_while_importing_is_not_a_traceback(name):
     command = [sys.executable, "-c", IMPORTING.format(name=name)]

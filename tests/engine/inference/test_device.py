@@ -4,22 +4,20 @@ The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_plac
 """
 
 import shutil
-import sys
-from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import negengine as ng
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pynvml
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import device as devices
 from negengine.engine.inference import machine as own
-from negengine.engine.inference import plugin
 from negengine.engine.inference.device import choose_devices, threads_each
 from negengine.engine.inference.devices import cuda
 from negengine.engine.inference.devices.cpu import CPU
@@ -66,28 +64,23 @@ def test_devices_by_their_names(monkeypatch):
     assert threads_each([CPU, CPU], 4) == (4, 4)
 
 
-def test_a_plugin_of_another_package_decides_as_the_cpu_does(mini, small_lexicon, monkeypatch, tmp_path):
-    """The package is an object with the two functions of a plugin; what it lists is ONNX Runtime's own CPU."""
+def test_a_plugin_of_another_package_decides_as_the_cpu_does(mini, small_lexicon, monkeypatch, tmp_path, plugged):
+    """What it lists is ONNX Runtime's own CPU."""
 
     class Here(PluginDevice):
-        kind, package, label, extra, preference = "here", "a_plugin", "Here", "a-plugin", 0
+        kind, label, extra, preference, is_software = "here", "Here", "a-plugin", 0, False
         may_stay_on_cpu = frozenset(
             node.op_type for name in GRAPHS for node in onnx.load(mini.folder / name).graph.node
         )
 
-    package = ModuleType("a_plugin")
-    package.get_library_path, package.get_ep_name = lambda: "lib.so", lambda: "CPUExecutionProvider"
-    package.__spec__ = ModuleSpec("a_plugin", None)
-    registered = Mock()
-    monkeypatch.setitem(sys.modules, "a_plugin", package)
-    monkeypatch.setattr(plugin.ort, "register_execution_provider_library", registered)
+    (processor,) = (own for own in ort.get_ep_devices() if own.ep_name == "CPUExecutionProvider")
+    own = plugged(Here, processor, is_known=False)
     monkeypatch.setattr(devices, "entry_points", lambda group: [EntryPoint("here", "x:Here", group)])
-    monkeypatch.setattr(EntryPoint, "load", lambda _: Here)
+    monkeypatch.setattr(EntryPoint, "load", lambda _: own)
     devices.kinds.cache_clear()
-    monkeypatch.setattr(Here, "is_software", False)
     try:
-        assert choose_devices("auto") == (Here(),)
-        registered.assert_called_once_with("a_plugin", "lib.so")
+        assert choose_devices("auto") == (own(),)
+        ort.register_execution_provider_library.assert_called_once_with(own.package, "lib.so")
         found = {}
         for words in ("cpu", "here"):
             run = ng.select(

@@ -70,17 +70,6 @@ def test_groups_of_several_lengths_are_decided_as_one_by_one(mini):
         assert found.exact.all()
 
 
-def test_small_groups_make_large_batches(mini):
-    model = MaskedLM(mini, threads=1)
-    for shapes, sizes in (
-        ([(60, 12), (400, 10)], [[30] * 2, [50] * 8]),  # full batches of the same size in each group
-        ([(100, 12), (60, 10)], [[17] * 5 + [15], [20] * 3]),  # few: about 8 batches, so that cores have equal work
-        ([(20, 12), (2, 64)], [[10] * 2, [2]]),  # fewer still: batches of 128 tokens, as smaller ones are not efficient
-    ):
-        divided = zip(shapes, model.divide_together(shapes), strict=True)
-        assert [[min(part.stop, n) - part.start for part in parts] for (n, _), parts in divided] == sizes
-
-
 def test_the_low_precision_model_goes_on_while_close_calls_wait():
     """All sentences are close calls. Before the first of them is in the queue, all groups are there."""
     queue, logits = [], [[1, 0, 0]] * 6

@@ -5,10 +5,7 @@ needs an error. With the plugin itself on an Intel processor, the last test runs
 """
 
 import json
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
-from unittest.mock import Mock
+from types import SimpleNamespace
 
 import negengine as ng
 import numpy as np
@@ -19,13 +16,11 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor
 from negengine.engine.inference import device as devices
-from negengine.engine.inference import mixed, plugin
+from negengine.engine.inference import mixed
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices import openvino
 from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.devices.cuda import Cuda
 from negengine.engine.inference.devices.openvino import OpenVino
-from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.exported import BF16
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.precision import Workload, choose_precisions, open_decider, open_models
@@ -36,44 +31,30 @@ CAPABILITIES = "BF16 WINOGRAD FP32 FP16 INT8 BIN EXPORT_IMPORT"
 
 
 @pytest.fixture
-def installed(monkeypatch):
-    """A plugin that lists the processor, on a machine with AMX or without; the kernels are ONNX Runtime's own."""
-    package = ModuleType("onnxruntime_ep_openvino")
-    package.get_library_path, package.get_ep_name = lambda: "lib.so", lambda: "CPUExecutionProvider"
-    package.__spec__ = ModuleSpec("onnxruntime_ep_openvino", None)
-    monkeypatch.setitem(sys.modules, "onnxruntime_ep_openvino", package)
-    monkeypatch.setattr(plugin.ort, "register_execution_provider_library", Mock())
-    monkeypatch.setattr(Cuda, "count", lambda: 0)
-    monkeypatch.setattr(WebGpu, "missing", lambda: "not here")
-    plugin._adapter.cache_clear()
+def installed(plugged, monkeypatch):
+    """OpenVINO whose plugin lists the processor, on a machine with AMX or without."""
+    (real,) = (own for own in ort.get_ep_devices() if own.ep_name == "CPUExecutionProvider")
 
     def install(sets=AMX, capabilities=CAPABILITIES):
         monkeypatch.setattr(openvino, "instruction_sets", lambda: sets)
-        (real,) = (own for own in ort.get_ep_devices() if own.ep_name == "CPUExecutionProvider")
-        listed = SimpleNamespace(device=real.device, ep_metadata={"OPTIMIZATION_CAPABILITIES": capabilities})
-        monkeypatch.setattr(plugin, "_listed", lambda _: [listed])
-        given = lambda options, chosen, own: asked.append((chosen, own))  # noqa: E731
-        asked = []
-        monkeypatch.setattr(plugin.ort.SessionOptions, "add_provider_for_devices", given)
-        return asked
+        metadata = {"OPTIMIZATION_CAPABILITIES": capabilities}
+        return plugged(OpenVino, SimpleNamespace(device=real.device, ep_name=real.ep_name, ep_metadata=metadata))
 
-    yield install
-    plugin._adapter.cache_clear()
+    return install
 
 
 def test_auto_takes_it_with_amx_alone_and_fp32_stays_on_the_cpu(installed):
-    for sets, capabilities, device in [
-        (AMX, CAPABILITIES, OpenVino()),
-        (AMX - {"amx_bf16"}, CAPABILITIES, CPU),
-        (AMX, "FP32 INT8", CPU),
+    for sets, capabilities, is_faster in [
+        (AMX, CAPABILITIES, True),
+        (AMX - {"amx_bf16"}, CAPABILITIES, False),
+        (AMX, "FP32 INT8", False),
     ]:
-        installed(sets, capabilities)
-        plugin._adapter.cache_clear()
-        assert choose_device("auto") == device
+        kind = installed(sets, capabilities)
+        assert choose_device("auto") == (kind() if is_faster else CPU)
         assert choose_device("auto", is_exact=True) == CPU
-        assert choose_device("openvino") == OpenVino()
-        hint = json.loads(OpenVino.settings(0)["load_config"])["CPU"]["INFERENCE_PRECISION_HINT"]
-        assert hint == ("bf16" if device == OpenVino() else "f32")
+        assert choose_device("openvino") == kind()
+        hint = json.loads(kind.settings(0)["load_config"])["CPU"]["INFERENCE_PRECISION_HINT"]
+        assert hint == ("bf16" if is_faster else "f32")
     installed()
     assert fp32_session(Opening(device="openvino", precision=Precision.AUTO), decides_again=True)[0] == CPU
     assert fp32_session(Opening(device="openvino", precision=Precision.MIXED))[0] == CPU  # not in bf16 twice
@@ -81,12 +62,12 @@ def test_auto_takes_it_with_amx_alone_and_fp32_stays_on_the_cpu(installed):
         choose_device("openvino", is_exact=True)
 
 
-def test_each_core_has_a_session_of_its_own(installed, mini):
-    asked = installed()
-    model = MaskedLM(mini, OpenVino(), graph=mini.graph, threads=2)
-    assert len(asked) == 2
-    assert {json.dumps(own) for _, own in asked} == {json.dumps(dict(OpenVino.settings(0)))}
-    assert (model.precision, OpenVino().hardware()["numbers"]) == (BF16, "bf16")
+def test_each_core_has_a_session_of_its_own(installed, mini, monkeypatch):
+    device, asked = installed()(), []
+    monkeypatch.setattr(ort.SessionOptions, "add_provider_for_devices", lambda _, chosen, own: asked.append(own))
+    model = MaskedLM(mini, device, graph=mini.graph, threads=2)
+    assert asked == [dict(device.settings(0))] * 2
+    assert (model.precision, device.hardware()["numbers"]) == (BF16, "bf16")
     random = np.random.default_rng(0)
     ids = random.integers(5, 9_000, (70, 12)).astype(np.int32)
     batch = ids, random.integers(1, 11, 70).astype(np.int32), ids[:, 3].copy()
@@ -128,9 +109,9 @@ def test_a_run_in_bf16_has_the_bytes_of_the_cpu_and_no_other_model_ends_it(
     ("closes", "chosen"), [({BF16: 0.03, "int8": 0.08}, BF16), ({BF16: 0.6, "int8": 0.03}, "int8")]
 )
 def test_calibration_chooses_what_decides_by_speed_and_close_calls(closes, chosen, installed, mini, monkeypatch):
-    installed()
-    models = open_models(mini, OpenVino(), Precision.AUTO)
-    assert [own.device for own in models.deciding] == [OpenVino(), CPU]
+    device = installed()()
+    models = open_models(mini, device, Precision.AUTO)
+    assert [own.device for own in models.deciding] == [device, CPU]
     own = {"bias": 0.0, "deviation": 0.01, "bound": 0.05, "never": (), "sentences": 1_000}
     from negengine.engine.inference import precision
 
@@ -140,18 +121,16 @@ def test_calibration_chooses_what_decides_by_speed_and_close_calls(closes, chose
     assert (found["precision"], found["low_precision"]) == ("mixed", chosen)
     decider = open_decider(models, Precision.AUTO, found)
     assert decider._low_precision.precision == chosen
-    assert open_models(mini, OpenVino(), Precision.MIXED).deciding[0].other is None  # where it is asked for by name
+    assert open_models(mini, device, Precision.MIXED).deciding[0].other is None  # where it is asked for by name
 
 
-def test_doctor_says_what_it_would_bring(monkeypatch):
-    monkeypatch.setattr(plugin, "find_spec", lambda _: None)
-    plugin._adapter.cache_clear()
+def test_doctor_says_what_it_would_bring(plugged, monkeypatch):
     for sets, brings in ((AMX, True), (frozenset({"avx512f"}), False)):
+        plugged(OpenVino, package="nowhere")
         monkeypatch.setattr(openvino, "instruction_sets", lambda sets=sets: sets)
         said = str(doctor.diagnose()["openvino"])
         assert said.startswith(f"the plugin for OpenVINO is not installed: pip install {OpenVino.extra}")
         assert ("1.2 times as fast" in said) == brings
-    plugin._adapter.cache_clear()
 
 
 def test_the_plugin_itself_decides_as_the_cpu_does_in_fp32(mini, monkeypatch):

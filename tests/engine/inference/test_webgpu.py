@@ -13,17 +13,16 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
+import onnxruntime as ort
 import polars as pl
 import pytest
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor, main
-from negengine.engine.inference import plugin, tally
+from negengine.engine.inference import tally
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.devices.cuda import Cuda
-from negengine.engine.inference.devices.openvino import OpenVino
 from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
@@ -268,65 +267,53 @@ def test_what_cannot_go_on_is_one_line():
             runner.fetch(["ids"], [{"input_ids": np.ones((3, 10), np.int32)}])
 
 
-def found_by(monkeypatch, devices, added=lambda _device, _index, _kind: None):
-    """What is said of a machine where the plugin lists these devices, and they add so."""
-    monkeypatch.setattr(plugin, "find_spec", lambda _: True)
-    monkeypatch.setattr(plugin, "_listed", lambda _: devices())
-    monkeypatch.setattr(plugin, "_add", added)
-    return plugin._adapter.__wrapped__(WebGpu, 0)
-
-
 RADEON = SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="AMD")
-GPU = SimpleNamespace(device=RADEON, ep_metadata={"version": "0.5.1"})
+GPU = SimpleNamespace(device=RADEON, ep_name="CPUExecutionProvider", ep_metadata={"version": "0.5.1"})
+OPENS = Mock()
 
 
-def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
-    broken, lost = Mock(side_effect=RuntimeError("too old")), "x.cc:136\nFailed to get a WebGPU adapter: No adapters.\n"
-    assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, broken)
-    with monkeypatch.context() as old:
-        old.setattr(plugin.ort, "InferenceSession", object)
-        assert found_by(old, list).endswith("does not tell where operators run: install 1.31 or newer")
-    assert found_by(monkeypatch, list) == "no device for WebGPU on this machine: use --device cpu"
-    said = found_by(monkeypatch, lambda: [GPU], Mock(side_effect=RuntimeError(lost)))
-    assert "(Failed to get a WebGPU adapter: No adapters.): install the newest driver" in said
-    monkeypatch.setattr(plugin, "find_spec", lambda _: None)
-    assert plugin._adapter.__wrapped__(WebGpu, 0).endswith("[webgpu]'")
-    monkeypatch.setattr(plugin.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
-    assert found_by(monkeypatch, lambda: [GPU]).has_fp16
+def test_what_is_missing_for_webgpu_is_one_clause(plugged, monkeypatch):
+    lost = RuntimeError("x.cc:136\nFailed to get a WebGPU adapter: No adapters.\n")
+    for listed, given, said in (
+        ([], {"package": "nowhere"}, f"not installed: pip install {WebGpu.extra}"),
+        ([], {}, "no device for WebGPU on this machine: use --device cpu"),
+        ([RuntimeError("too old")], {}, "does not load the plugin for WebGPU (too old)"),
+        ([GPU], {"opened": lost}, "(Failed to get a WebGPU adapter: No adapters.): install the newest driver"),
+    ):
+        assert said in plugged(WebGpu, *listed, **given).missing()
+    monkeypatch.setattr(ort, "InferenceSession", object)
+    assert plugged(WebGpu, GPU).missing().endswith("does not tell where operators run: install 1.31 or newer")
+    monkeypatch.setattr(os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
+    assert plugged(WebGpu, GPU, opened=[OPENS, OPENS])().adapter.has_fp16
 
 
-def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeypatch, mini):
-    for added, graph in ((lambda *_: None, "model.fp16.onnx"), (Mock(side_effect=[None, RuntimeError]), "model.onnx")):
-        adapter = found_by(monkeypatch, lambda: [GPU], added)
-        monkeypatch.setattr(plugin, "_adapter", lambda *_, own=adapter: own)
-        assert adapter.name == "Radeon"
-        assert WebGpu().low_precision(mini).name == graph
-        monkeypatch.undo()
+def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(plugged, mini):
+    assert plugged(WebGpu, GPU, opened=[OPENS, OPENS])().low_precision(mini).name == "model.fp16.onnx"
+    device = plugged(WebGpu, GPU, opened=[OPENS, RuntimeError])()
+    assert (device.adapter.name, device.low_precision(mini).name) == ("Radeon", "model.onnx")
     said = []
     tally.listen(said.append)
-    opened = SimpleNamespace(precision=WebGpu().precision(mini.graph))
-    assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
+    opened = SimpleNamespace(precision=device.precision(mini.graph))
+    assert ModelPair(opened, lambda: opened, device).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
-    monkeypatch.setattr(plugin, "_adapter", lambda *_: adapter)
-    monkeypatch.setattr(plugin, "_listed", lambda _: [GPU])
     told = "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
     assert doctor.diagnose()["webgpu"].said == told
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
-        WebGpu().session(mini.held("model.fp16.onnx"))
+        device.session(mini.held("model.fp16.onnx"))
 
 
-FOUND = plugin.Adapter("x", is_software=False, has_fp16=False)
 REFUSED = [
-    ("no plugin: install it", "", "--device webgpu: no plugin: install it"),
-    (FOUND, " --precision fp32", "fp32: the device rounds"),
-    (FOUND, "", "webgpu:0 was lost; finished parts are kept. To"),  # with the command that resumes the run
+    ({"package": "nowhere"}, "", "--device webgpu: the plugin for WebGPU is not installed: pip install "),
+    ({}, " --precision fp32", "fp32: the device rounds"),
+    ({}, "", "webgpu:0 was lost; finished parts are kept. To"),  # with the command that resumes the run
 ]
 
 
-@pytest.mark.parametrize(("adapter", "words", "said"), REFUSED)
-def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, said, mini, monkeypatch, capsys):
-    monkeypatch.setattr(plugin, "_adapter", lambda *_: adapter)
-    monkeypatch.setattr(WebGpu, "count", lambda: 1)
+@pytest.mark.parametrize(("attributes", "words", "said"), REFUSED)
+def test_what_the_program_cannot_do_is_one_line_with_status_2(
+    attributes, words, said, plugged, mini, monkeypatch, capsys
+):
+    plugged(WebGpu, GPU, opened=[OPENS, OPENS], **attributes)
     monkeypatch.setattr(executors.ThisProcess, "start", Mock(side_effect=StoppedError("--device webgpu:0 was lost")))
     monkeypatch.chdir(mini.folder.parent)
     command = f"negengine select {mini.folder} --device webgpu{words} --output run".split()
@@ -355,16 +342,14 @@ def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, mo
         execution(Model(mini, (CPU,), Opening(precision="fp32")), {"executor": Ray("local", device="webgpu")})
 
 
-def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
-    monkeypatch.setattr(Cuda, "count", lambda: 0)
-    monkeypatch.setattr(OpenVino, "missing", lambda: "not here")
-    for is_software, device in ((False, WebGpu()), (True, CPU)):
-        monkeypatch.setattr(plugin, "_adapter", lambda *_, own=is_software: plugin.Adapter("x", own, has_fp16=False))
-        assert choose_device("auto") == device
+def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(plugged):
+    for kind, is_taken in ((None, True), (ort.OrtHardwareDeviceType.CPU, False)):
+        listed = SimpleNamespace(**{**vars(GPU), "device": SimpleNamespace(**{**vars(RADEON), "type": kind})})
+        device = plugged(WebGpu, listed, opened=[OPENS, RuntimeError])()
+        assert choose_device("auto") == (device if is_taken else CPU)
         assert choose_device("auto", is_exact=True) == CPU
     for version, count in (("0.5.1", 2), ("0.4.0", 1)):
-        own = SimpleNamespace(ep_metadata={"version": version})
-        monkeypatch.setattr(plugin, "_listed", lambda _, own=own: [own, own])
-        assert WebGpu.count() == count
+        own = SimpleNamespace(**{**vars(GPU), "ep_metadata": {"version": version}})
+        assert plugged(WebGpu, own, own, opened=[OPENS, OPENS]).count() == count
     with pytest.raises(InputError, match=r"--device webgpu:1: no such device; there are 1, up to webgpu:0 alone"):
         choose_device("webgpu:1")

@@ -81,13 +81,6 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
     assert ng.load(model) is model
 
 
-def test_wrong_options_are_refused_before_an_export(exports):
-    for options, said in (({"precision": "int8"}, "precision='int8'"), ({"threads": 0}, "threads=0: give a number")):
-        with pytest.raises(ng.InputError, match=said):
-            ng.load("mini", **options)
-    assert exports == []
-
-
 FUNCTIONS = [name for name in ng.__all__ if name.islower()]
 
 

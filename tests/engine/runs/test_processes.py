@@ -14,7 +14,6 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference import tally
-from negengine.engine.inference.device import threads_each
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda
 from negengine.engine.runs import processes
@@ -23,7 +22,7 @@ from negengine.engine.runs.masked_stages import RankStage
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
-from small_stages import CALIBRATION, Squares, Unreadable, record, results, run, watched
+from small_stages import CALIBRATION, Squares, Unreadable, results, run
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
@@ -33,17 +32,6 @@ BEGIN = -2  # stands for a part: before a process has read what it is for
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     return results(run(Squares(), tmp_path_factory.mktemp("whole") / "run"))
-
-
-def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
-    reporter, said = watched()
-    run(Squares(), tmp_path, TWO, reporter=reporter)
-    assert results(tmp_path) == whole
-    (session,) = record(tmp_path, Squares).sessions
-    threads = [worker["threads"] for worker in session.workers if worker["device"] == "cpu"]
-    assert threads == [*threads_each((CPU, CPU))]  # the two share the cores
-    assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
-    assert "calibrated" in said
 
 
 @pytest.fixture(scope="module", params=[1, 3])

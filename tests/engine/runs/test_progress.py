@@ -114,31 +114,6 @@ def test_an_interrupted_run_says_how_far_it_got_and_nothing_after_that(clock, af
     assert stream.getvalue().splitlines()[-1] == f"select: {share}, stopped after 2 s"
 
 
-def test_what_is_prepared_is_said_at_once_and_does_not_count_for_the_rate(clock):
-    reporter = Reporter(stream := io.StringIO(), clock=clock)
-    with reporter.meter("select", 1000) as meter:
-        with meter.doing("loading the model"):
-            assert stream.getvalue().splitlines() == ["select: 1,000 sentences", "select: loading the model"]
-            assert meter.pace == "loading the model"
-            clock.now += 90
-        reporter.say("int8 decides [/red] alone beyond 0.27")
-        clock.now += 10
-        meter.advance(300)
-        assert meter.pace == "30/s, 23 s left"
-        meter.extend(500)  # work that is done again
-    lines = stream.getvalue().splitlines()
-    assert lines[2] == "int8 decides [/red] alone beyond 0.27"
-    assert lines[-1] == "select: 300 of 1,500 sentences (20.0 %), 30/s, done in 1 min 40 s"
-
-
-@pytest.mark.parametrize("variable", ["FORCE_COLOR=1", "TTY_COMPATIBLE=1", "TTY_INTERACTIVE=1", "TERM=dumb"])
-def test_colours_asked_for_make_no_terminal_and_one_that_cannot_move_its_cursor_has_lines(clock, monkeypatch, variable):
-    name, value = variable.split("=")
-    monkeypatch.setenv(name, value)
-    found = lines_of([(10, 300)], clock, stream=Terminal() if name == "TERM" else None)
-    assert found[1] == "select: 300 of 1,000 sentences (30.0 %), 30/s, 23 s left"
-
-
 def test_a_terminal_has_a_bar_with_share_count_and_rate_of_which_80_columns_cut_nothing(clock, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     reporter = Reporter(stream := Terminal(), clock=clock)

@@ -287,13 +287,6 @@ def test_published_models_compose_slotwise(published_tokenizer, mini_tokenizer, 
     assert composed(made, rows) == tokenized(tokenizer, pattern, fillers, rows)
 
 
-def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers):
-    for n, proved in {0: 10, 9: 9, 10: 10, 11: 10}.items():  # 4 sentences cover every filler, 6 are random
-        given = PATTERNS.selecting, FILLERS, 0, 6, random_rows(FILLERS, n)
-        made = composer(small_tokenizers["Unigram"], *given)
-        assert (made.slotwise, made.proved) == (True, proved)
-
-
 def with_replacement(old, new):
     """A tokenizer of words that replaces a piece of text first, and whose mask is a word like any other."""
     sentence = "[UNK] [MASK] Anna Maria John is a dancer who likes to smoke dance . , She He happy star"
