@@ -23,6 +23,7 @@ from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
 from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, not_texts, type_of, unusable
 from .table_sources import MOST_COLUMNS, PLACE, SKIPPED_SCHEMA, Source, bare, in_memory, sources_of
+from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
 # A file, a frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns.
@@ -279,9 +280,9 @@ def _part(folder: Path, number: int) -> Path:
 
 def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
     folder, files, parts = _Folder(), list[File](), list[tuple[int, int]]()
-    kinds, types = dict[str, set[str]](), dict[str, set[pl.DataType]]()
+    kinds = dict[str, set[str]]()
     for number, source in enumerate(sources):
-        sha256 = "" if source.path is None else file_sha256(source.path)
+        sha256 = file_sha256(source.data) if isinstance(source.data, Path) else ""
         columns, bad, good = dict[str, None](), pl.DataFrame(schema=SKIPPED_SCHEMA), 0
         for part in source.parts(rows_per_part):
             part.write_parquet(_part(folder.path, len(parts)), compression="lz4", statistics=False)
@@ -291,7 +292,9 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
             for column in part.drop(PLACE).iter_columns():
                 columns[column.name] = None
                 kinds.setdefault(column.name, set()).update(kinds_of(column))
-                types.setdefault(column.name, set()).add(column.dtype)
+                if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
+                    long = f"the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes"
+                    raise InputError(f"{source.name}: {long}; give shorter texts")
             if len(kinds) > MOST_COLUMNS:
                 raise InputError(f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
         if not good:
@@ -299,10 +302,10 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
                 raise InputError(f"{source.name}: there is no row below the names of the columns")
             row, line, reason, _ = bad.row(0)
             raise InputError(f"{source.name}{f', row {row}' if line is None else f':{line}'}: {reason}")
-        if source.path is not None and file_sha256(source.path) != sha256:
+        if sha256 and file_sha256(source.data) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")
         files.append(File(source.name, sha256, tuple(columns), source.unreadable))
-    schema = {name: type_of(own, types[name]) for name, own in kinds.items()}
+    schema = {name: type_of(own) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
     nested = frozenset(name for name, own in kinds.items() if "nested" in own)
     table = Table(title, tuple(files), folder.path, tuple(parts), schema, nested, notes, owner=folder)

@@ -38,6 +38,8 @@ def as_json(value: Any) -> str:
 
 def column_of(name: str, values: Iterable[Any]) -> pl.Series:
     """Values of any library as a column; NaN and its like are null."""
+    if isinstance(values, pl.Series):
+        return values.alias(name)
     found = list(values)
     if not set(map(type, found)) <= {str, NoneType}:
         found = list(map(_plain, found))
@@ -87,10 +89,9 @@ def exact(value: Any) -> Any:
 
 
 def kinds_of(column: pl.Series) -> set[str]:
-    """What the values of a part are.
+    """What the values of a part are: `text`, `truth`, `fraction`, `nested` (lists and objects), or a kind of number.
 
-    `text`, `truth`, `whole`, `large` and `huge` (whole numbers, too), `fraction`, `nested` (lists and objects), or a
-    type.
+    Whole numbers are `whole`, `large` or `huge`.
     """
     if column.null_count() == len(column):
         return set()
@@ -98,25 +99,20 @@ def kinds_of(column: pl.Series) -> set[str]:
         return set(column.struct.field("kind").drop_nulls())
     if column.dtype.is_integer():
         return {_kind(column.min()), _kind(column.max())}
-    known = {pl.String(): "text", pl.Boolean(): "truth", pl.Float32(): "fraction", pl.Float64(): "fraction"}
-    return {known.get(column.dtype, str(column.dtype))}
+    return {"truth" if column.dtype == pl.Boolean else "fraction" if column.dtype == pl.Float64 else "text"}
 
 
-def type_of(kinds: set[str], types: set[pl.DataType]) -> pl.DataType:
+def type_of(kinds: set[str]) -> pl.DataType:
     """What a column is over the whole table; a whole number never becomes a fraction that differs from it."""
-    own = types - {pl.Null()}
-    if len(kinds) == len(own) == 1 and _MIXED not in own:
-        return own.pop()
-    if kinds and kinds <= {"whole", "large"}:
-        return pl.Int64()
-    return pl.Float64() if kinds and kinds <= {"whole", "fraction"} else pl.String()
+    types = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
+    return next((dtype for dtype, own in types.items() if kinds and kinds <= own), pl.String())
 
 
 def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     """A column of a part in its type of the whole table; a text is the one that a person sees."""
     if column.dtype == _MIXED:
         column = column.struct.field("text").alias(column.name)
-    if dtype == pl.String and (column.dtype == pl.Float64 or column.dtype.is_temporal()):
+    if dtype == pl.String and column.dtype == pl.Float64:
         return pl.Series(column.name, [None if value is None else str(value) for value in column], dtype)
     return column.cast(dtype)
 

@@ -1,14 +1,13 @@
 """The ways into a user's table: CSV, TSV, JSON lines and lists, Parquet, spreadsheets, frames and rows in memory.
 
-Each is read once and gives frames of some rows. In each, the column `PLACE` says where its rows stand.
+Each is a function that gives rows, or columns, once. Both become frames of some rows, whose column `PLACE` says where
+they stand.
 """
 
 import csv
 import json
-import re
-import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -24,9 +23,18 @@ from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.printable import counted
-from ..basics.reading import DEEPEST, is_folder, open_regular, parse_json, paths_in, unreadable
+from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in, unreadable
 from .table_cells import INVISIBLE, as_json, column_of, exact
-from .text_lines import BYTE_ORDER_MARK, GZIP, LONGEST_LINE, MOST_TABLE, BadLineError, Lines, json_object, open_text
+from .text_lines import (
+    BYTE_ORDER_MARK,
+    GZIP,
+    MOST_TABLE,
+    BadLineError,
+    Lines,
+    each_key_once,
+    fault_of_object,
+    open_text,
+)
 
 MOST_COLUMNS = 1_000
 PLACE = "\0"  # no column of a user has this name
@@ -57,9 +65,10 @@ _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".
 )
 _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
+_FRAME = "the frame"  # what messages call what is in memory
 _AGAIN = "this row is the header again; remove it"
+_COMMENT = "a line that begins with # is not a row of a table; remove it"
 _INVISIBLE = regex.compile(INVISIBLE, regex.V1)
-_SPACE = re.compile(r"\s*")
 # Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
 _INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
 
@@ -75,49 +84,60 @@ class _Raw(NamedTuple):
 
 @dataclass(eq=False)
 class Source:
-    """A file; or what is in memory, as a frame or a list of rows."""
+    """A file; or what is in memory."""
 
     name: str
-    path: Path | None
-    data: Any = None
+    data: Any  # the path of the file, columns by their names, or a list of rows
     header: tuple[str, ...] = ()  # known once reading has begun
     notes: list[str] = field(default_factory=list)  # what a person may not have meant; known once all is read
     unreadable: dict[str, str] = field(default_factory=dict)  # column that cannot be read → why
 
     def parts(self, size: int) -> Iterator[pl.DataFrame]:
         """All rows, so many together."""
-        if self.path is None:
-            is_list = isinstance(self.data, list)
-            yield from self._of_rows(self._objects(), size) if is_list else _slices(self.data, size)
-            return
-        kind = _kind_of(self.path)
-        if kind == _PARQUET:
-            yield from self._parquet(self.path, size)
-        elif kind == _SHEET:
-            yield from self._of_rows(self._sheet(self.path), size)
+        kind = _kind_of(self.data) if isinstance(self.data, Path) else type(self.data)
+        if of_rows := _ROWS.get(kind):
+            yield from self._of_rows(of_rows(self), size)
+        elif kind == _PARQUET:
+            for start, columns in _parquet(self, size):
+                yield from self._of_columns(columns, size, start)
         else:
-            with open_text(self.path) as stream:
-                lines = Lines(stream, self.name)
-                yield from self._of_rows(self._json(lines) if kind == _JSON else self._delimited(lines, kind), size)
+            yield from self._of_columns(self.data, size)
 
     def _of_rows(self, raws: Iterator[_Raw], size: int) -> Iterator[pl.DataFrame]:
         before = 0
         while some := list(islice(raws, size)):
             names = dict.fromkeys(chain(self.header, *(raw.fields for raw in some)))
-            columns = [column_of(name, [raw.fields.get(name) for raw in some]) for name in names]
             places = [(before + i, raw.line, raw.reason, raw.content) for i, raw in enumerate(some, 1)]
-            yield _with_places(columns, pl.DataFrame(places, SKIPPED_SCHEMA, orient="row"))
+            yield _part({name: [raw.fields.get(name) for raw in some] for name in names}, places)
             before += len(some)
 
-    def _objects(self) -> Iterator[_Raw]:
-        for row in self.data:
-            yield _Raw(None, dict(zip(_checked(map(str, row), self.name), row.values(), strict=True)))
+    def _of_columns(self, columns: Mapping[str, Any], size: int, before: int = 0) -> Iterator[pl.DataFrame]:
+        """Vectors are not read: nothing here needs them, and they can be large."""
+        for name, own in columns.items():
+            if isinstance(own, pl.Series) and _is_vector(own.dtype) and name not in self.unreadable:
+                self.unreadable[name] = "it holds lists or objects without texts"
+                self.notes.append(f"the column {name!r} is not read: {self.unreadable[name]}")
+        n, readable = len(next(iter(columns.values()), ())), columns.keys() - self.unreadable
+        for start in range(0, n, size):
+            places = [(before + i + 1, None, None, None) for i in range(start, min(start + size, n))]
+            part = {name: [None] * len(places) for name in columns}
+            part |= {name: _values(own[start : start + size]) for name, own in columns.items() if name in readable}
+            yield _part(part, places)
 
-    # CSV and TSV
+    def named(self, names: Iterable[Any], location: str) -> tuple[str, ...]:
+        """The header, as it counts: R and pandas write a first column without a name, which its position names."""
+        self.header = _checked((_name(str(own)) or f"column {i}" for i, own in enumerate(names, 1)), location)
+        return self.header
 
-    def _delimited(self, lines: Lines, kind: str) -> Iterator[_Raw]:
-        reader, delimiter = self._header(lines, kind)
-        swallowed, named = [], None if len(self.header) > 1 else False
+    def is_header(self, fields: list[str]) -> bool:
+        return _name(fields[0]) == self.header[0] and tuple(map(_name, fields)) == self.header
+
+
+def _of_delimited(source: Source, usual: str) -> Iterator[_Raw]:
+    with open_text(source.data) as stream:
+        lines = Lines(stream, source.name)
+        reader, delimiter = _header(source, lines, usual)
+        header, swallowed, named = source.header, [], None if len(source.header) > 1 else False
         while True:
             first = lines.place.line + 1
             try:
@@ -130,54 +150,52 @@ class Source:
             if not any(fields):  # spreadsheets write rows of empty cells below a table
                 continue
             if named is None:  # R's write.table gives the names of the rows no name in the header
-                named = len(fields) == len(self.header) + 1 and fields[0].isdigit()
+                named = len(fields) == len(header) + 1 and fields[0].isdigit()
             own, reason = fields[1:] if named else fields, None
-            if len(own) != len(self.header):
-                reason = f"{counted(len(fields), 'field')}, but the header has {len(self.header)}"
-                if len(own) > len(self.header):
+            if len(own) != len(header):
+                reason = f"{counted(len(fields), 'field')}, but the header has {len(header)}"
+                if len(own) > len(header):
                     reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
-            elif self._is_header(own):
+                reason = _COMMENT if fields[0].startswith("#") else reason
+            elif source.is_header(own):
                 reason = _AGAIN
             elif lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
                 swallowed.append(first)
             if reason is None:
-                yield _Raw(first, dict(zip(self.header, own, strict=True)))
+                yield _Raw(first, dict(zip(header, own, strict=True)))
             else:
                 yield _Raw(first, {}, reason, as_json(fields))
         if swallowed:
-            self.notes.append(
+            source.notes.append(
                 f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
                 + (f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else "")
                 + "; is a double quote missing, or one too many?"
             )
 
-    def _is_header(self, fields: list[str]) -> bool:
-        return _name(fields[0]) == self.header[0] and tuple(map(_name, fields)) == self.header
 
-    def _header(self, lines: Lines, kind: str) -> tuple[Iterator[list[str]], str]:
-        filled = (line for line in lines if line.strip())
+def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str]], str]:
+    filled = (line for line in lines if line.strip())
+    first = next(filled, "")
+    said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
+    if said:  # a spreadsheet's own line about the delimiter
         first = next(filled, "")
-        said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
-        if said:  # a spreadsheet's own line about the delimiter
-            first = next(filled, "")
-        usual = "\t" if kind == _TSV else ","
-        # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
-        delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
-        delimiter = said if said in _DELIMITERS else delimiter
-        # `map` goes on after a line that cannot be read; a generator would end there.
-        reader = csv.reader(map("{}\n".format, chain([first], lines)), delimiter=delimiter, strict=True)
-        try:
-            fields = next(reader, [])
-        except csv.Error as error:
-            raise InputError(f"{lines.location}: {_told(error)}") from None
-        # R and pandas write a first column without a name: it is called by its position.
-        names = (_name(name) or f"column {number}" for number, name in enumerate(fields, 1))
-        self.header = _checked(names, lines.location)
-        return reader, delimiter
+    if first.startswith("# "):
+        raise InputError(f"{lines.location}: {_COMMENT}")
+    # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
+    delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
+    delimiter = said if said in _DELIMITERS else delimiter
+    # `map` goes on after a line that cannot be read; a generator would end there.
+    reader = csv.reader(map("{}\n".format, chain([first], lines)), delimiter=delimiter, strict=True)
+    try:
+        source.named(next(reader, []), lines.location)
+    except csv.Error as error:
+        raise InputError(f"{lines.location}: {_told(error)}") from None
+    return reader, delimiter
 
-    # JSON
 
-    def _json(self, lines: Lines) -> Iterator[_Raw]:
+def _of_json(source: Source) -> Iterator[_Raw]:
+    with open_text(source.data) as stream:
+        lines = Lines(stream, source.name)
         while True:
             try:
                 line = next(lines, None)
@@ -187,126 +205,109 @@ class Source:
             if line is None:
                 return
             if lines.place.line == 1 and line.lstrip().startswith("["):
-                yield from self._json_list("\n".join(chain([line], lines)))
+                text = "\n".join(chain([line], lines))
+                if len(text) > _MOST_LIST:
+                    most = f"a JSON list of more than {_MOST_LIST:,} bytes"
+                    raise InputError(f"{source.name}: {most}; write one object per line")
+                for value in parse_json(text, source.name, each_key_once):
+                    yield _of_value(value, None, as_json(value))
             elif line.strip():
-                yield _json_row(line, lines.place.line)
+                yield _of_line(line.strip(), lines.place.line)
 
-    def _json_list(self, text: str) -> Iterator[_Raw]:
-        """The objects of one list, which may be one line or many."""
-        if len(text) > _MOST_LIST:
-            raise InputError(f"{self.name}: a JSON list of more than {_MOST_LIST:,} bytes; write one object per line")
-        if text.count("[") + text.count("{") > DEEPEST:
-            parse_json(text, self.name)  # refuses what is too deep, which the decoder would not bear
-        decoder, begin, place, line = json.JSONDecoder(), 0, text.index("["), 1
-        while text[place : place + 1] in {"[", ","}:
-            place = _behind_space(text, place + 1)
-            begin, line = place, line + text.count("\n", begin, place)
-            if text[place : place + 1] == "]":
-                break
-            try:
-                _, end = decoder.raw_decode(text, place)
-            except ValueError as error:
-                raise InputError(f"{self.name}:{line}: not JSON ({error})") from None
-            yield _json_row(text[place:end], line)
-            place = _behind_space(text, end)
-        if text[place : place + 1] != "]":
-            raise InputError(f"{self.name}:{line}: the JSON list is not closed; write the file again")
-        if text[place + 1 :].strip():
-            raise InputError(f"{self.name}:{line}: more stands behind the JSON list; give one list alone")
 
-    # Spreadsheets and Parquet
+def _of_line(text: str, line: int) -> _Raw:
+    try:
+        return _of_value(parse_json(text, "", each_key_once), line, text)
+    except InputError as error:
+        return _Raw(line, {}, str(error).removeprefix(": "), text)
 
-    def _sheet(self, path: Path) -> Iterator[_Raw]:
-        """The rows of the first sheet; their lines are the rows that the sheet shows."""
-        with needs_extra("sheets", "a spreadsheet (.xlsx, .xls, .ods)"):
-            import python_calamine as calamine  # noqa: PLC0415 - an extra
-        try:
-            with open_regular(path) as stream:
-                book = calamine.CalamineWorkbook.from_filelike(stream)
-                seen = [own.name for own in book.sheets_metadata if own.visible == calamine.SheetVisibleEnum.Visible]
-                rows = book.get_sheet_by_name(seen[0]).to_python(skip_empty_area=False)
-        except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
-            raise InputError(f"{self.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
-        filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
-        if not filled:
-            raise InputError(f"{self.name}: the first sheet is empty; put the table there")
-        if len(seen) > 1:
-            self.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
-        line, header = filled[0]
-        kept = [place for place in range(len(header)) if any(row[place] not in {"", None} for _, row in filled)]
-        names = (_name(str(exact(header[place]))) or f"column {place + 1}" for place in kept)
-        self.header = _checked(names, f"{self.name}:{line}")
-        for line, row in filled[1:]:
-            cells = [None if row[place] == "" else exact(row[place]) for place in kept]
-            if self._is_header(list(map(str, cells))):
-                yield _Raw(line, {}, _AGAIN, as_json(cells))
-            else:
-                yield _Raw(line, dict(zip(self.header, cells, strict=True)))
 
-    def _parquet(self, path: Path, size: int) -> Iterator[pl.DataFrame]:
-        pl.Config.load(_INTERVALS)
-        try:
-            rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-            schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
-            nested = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if _is_left(dtype)]
-            for start in range(0, n, size):
-                frame = rows.with_columns(nested).slice(start, size).collect()
-                yield from _slices(self.plain(frame), size, start)
-        except (PolarsError, PanicException, OSError, ValueError) as error:
-            raise InputError(f"{self.name}: not a whole Parquet file ({first_line(error)}); write it again") from None
+def _of_value(value: Any, line: int | None, text: str) -> _Raw:
+    fault = fault_of_object(value, text)
+    return _Raw(line, {}, fault, text) if fault else _Raw(line, value)
 
-    # What is in memory
 
-    def plain(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """What another program made; lists of numbers are not read: nothing here needs them, and they can be large."""
-        self.header = _checked(frame.columns, self.name)
-        for column in frame.iter_columns():
-            if _is_left(column.dtype) and column.name not in self.unreadable:
-                self.unreadable[column.name] = "it holds lists or objects without texts"
-                self.notes.append(f"the column {column.name!r} is not read: {self.unreadable[column.name]}")
-            if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
-                raise InputError(
-                    f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
-                    "give shorter texts"
-                )
-        return pl.DataFrame(list(map(_plain, frame.iter_columns())))
+def _of_sheet(source: Source) -> Iterator[_Raw]:
+    """The rows of the first sheet; their lines are the rows that the sheet shows."""
+    with needs_extra("sheets", "a spreadsheet (.xlsx, .xls, .ods)"):
+        import python_calamine as calamine  # noqa: PLC0415 - an extra
+    try:
+        with open_regular(source.data) as stream:
+            book = calamine.CalamineWorkbook.from_filelike(stream)
+            seen = [own.name for own in book.sheets_metadata if own.visible == calamine.SheetVisibleEnum.Visible]
+            rows = book.get_sheet_by_name(seen[0]).to_python(skip_empty_area=False)
+    except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
+        raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
+    filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
+    if not filled:
+        raise InputError(f"{source.name}: the first sheet is empty; put the table there")
+    if len(seen) > 1:
+        source.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
+    kept = [place for place in range(len(filled[0][1])) if any(row[place] not in {"", None} for _, row in filled)]
+    (line, header), *below = [(line, [None if row[i] == "" else exact(row[i]) for i in kept]) for line, row in filled]
+    names = source.named(("" if own is None else own for own in header), f"{source.name}:{line}")
+    for line, cells in below:
+        is_again = source.is_header(list(map(str, cells)))
+        yield _Raw(line, {}, _AGAIN, as_json(cells)) if is_again else _Raw(line, dict(zip(names, cells, strict=True)))
 
-    def columns(self, data: Any) -> pl.DataFrame:
-        """A dictionary of columns, or a frame of another library."""
-        named = [own for own in getattr(getattr(data, "index", None), "names", ()) if own not in {None, *data.columns}]
-        data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
-        keys = list(getattr(data, "columns", data))
-        own = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
-        names = _checked(map(str, keys), self.name)
-        for name, column in zip(names, own, strict=True):
-            if isinstance(column, str | bytes | set | Mapping) or not hasattr(column, "__len__"):
-                raise InputError(
-                    f"the column {name!r} of the table is a {type(column).__name__}; give a list of values"
-                )
-        for name, column in zip(names, own, strict=True):
-            if len(column) != (most := max(map(len, own))):
-                raise InputError(
-                    f"{self.name}: the table's column {name!r} has {counted(len(column), 'value')}, others {most:,}; "
-                    "give columns of the same length"
-                )
-        return pl.DataFrame(list(map(column_of, names, map(_values, own))))
+
+def _parquet(source: Source, size: int) -> Iterator[tuple[int, dict[str, pl.Series]]]:
+    pl.Config.load(_INTERVALS)
+    try:
+        rows = pl.scan_parquet(source.data, glob=False, hive_partitioning=False)
+        schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
+        rows = rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if _is_vector(dtype))
+        for start in range(0, n, size):
+            yield start, rows.slice(start, size).collect().to_dict()
+    except (PolarsError, PanicException, OSError, ValueError) as error:
+        raise InputError(f"{source.name}: not a whole Parquet file ({first_line(error)}); write it again") from None
+
+
+def _of_objects(source: Source) -> Iterator[_Raw]:
+    for row in source.data:
+        yield _Raw(None, dict(zip(_checked(map(str, row), source.name), row.values(), strict=True)))
+
+
+_ROWS: Mapping[Any, Callable[[Source], Iterator[_Raw]]] = {
+    _CSV: lambda source: _of_delimited(source, ","),
+    _TSV: lambda source: _of_delimited(source, "\t"),
+    _JSON: _of_json,
+    _SHEET: _of_sheet,
+    list: _of_objects,
+}
 
 
 def in_memory(data: Any) -> Source:
     """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
-    source = Source("the frame", None)
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
-        source.data = list(data)
-    elif isinstance(data, pl.LazyFrame) or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
+        return Source(_FRAME, list(data))
+    if isinstance(data, pl.LazyFrame) or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
         try:
-            source.data = source.plain(data.collect() if isinstance(data, pl.LazyFrame) else pl.DataFrame(data))
+            frame = data.collect() if isinstance(data, pl.LazyFrame) else pl.DataFrame(data)
         except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
             raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
-    elif isinstance(data, Mapping) or hasattr(data, "columns"):
-        source.data = source.columns(data)
-    else:
-        raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
-    return source
+        return Source(_FRAME, frame.to_dict())
+    if isinstance(data, Mapping) or hasattr(data, "columns"):
+        return Source(_FRAME, _columns(data))
+    raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
+
+
+def _columns(data: Any) -> dict[str, Any]:
+    """A dictionary of columns, or a frame of another library."""
+    named = [own for own in getattr(getattr(data, "index", None), "names", ()) if own not in {None, *data.columns}]
+    data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
+    keys = list(getattr(data, "columns", data))
+    columns = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
+    names = _checked(map(str, keys), _FRAME)
+    for name, own in zip(names, columns, strict=True):
+        if isinstance(own, str | bytes | set | Mapping) or not hasattr(own, "__len__"):
+            raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
+        if len(own) != len(columns[0]):
+            raise InputError(
+                f"{_FRAME}: the table's column {name!r} has {counted(len(own), 'value')}, {names[0]!r} has "
+                f"{len(columns[0]):,}; give columns of the same length"
+            )
+    return dict(zip(names, map(_values, columns), strict=True))
 
 
 @contextmanager
@@ -339,17 +340,16 @@ def _is_archive(path: Path) -> bool:
 def _unpacked(path: Path, folder: Path) -> list[Path]:
     try:
         with ZipFile(path) as archive:
-            found = {info: folder / Path(info.filename).name for info in archive.infolist() if not info.is_dir()}
-            if sum(info.file_size for info in found) > MOST_TABLE:
+            if sum(own.file_size for own in archive.infolist()) > MOST_TABLE:
                 raise InputError(f"{path}: more than {MOST_TABLE:,} bytes when it is unpacked; give a smaller archive")
-            for info, place in found.items():
-                if place.exists():
-                    raise InputError(f"{path}: two files have the name {place.name!r}; unpack it and give one folder")
-                with archive.open(info) as packed, place.open("xb") as plain:
-                    shutil.copyfileobj(packed, plain)
+            archive.extractall(folder)
     except (BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
         raise InputError(f"{path}: the archive cannot be unpacked ({first_line(error)}); unpack it yourself") from None
-    return sorted(found.values())
+    names = {own.name: own for own in files_below(folder)}
+    for own in files_below(folder):
+        if names[own.name] != own:
+            raise InputError(f"{path}: two files have the name {own.name!r}; unpack it and give one folder")
+    return [names[name] for name in sorted(names)]
 
 
 def bare(path: Path) -> Path:
@@ -379,69 +379,24 @@ def _kind_of(path: Path) -> str:
     return kind
 
 
-def _slices(frame: pl.DataFrame, size: int, before: int = 0) -> Iterator[pl.DataFrame]:
-    for start in range(0, len(frame), size):
-        part = frame.slice(start, size)
-        places = pl.DataFrame({"row": range(before + start + 1, before + start + len(part) + 1)})
-        nothing = (pl.lit(None, dtype).alias(name) for name, dtype in SKIPPED_SCHEMA.items() if name != "row")
-        yield _with_places(part.get_columns(), places.with_columns(nothing))
+def _part(columns: Mapping[str, Iterable[Any]], places: list[tuple[Any, ...]]) -> pl.DataFrame:
+    rows = pl.DataFrame(places, SKIPPED_SCHEMA, orient="row")
+    return pl.DataFrame([rows.to_struct(PLACE), *(column_of(name, own) for name, own in columns.items())])
 
 
-def _with_places(columns: list[pl.Series], places: pl.DataFrame) -> pl.DataFrame:
-    return pl.DataFrame([places.to_struct(PLACE), *columns])
-
-
-def _values(column: Any) -> Iterable[Any]:
+def _values(column: Any) -> Any:
     """The values of a column; fractions of 16 or 32 bits stay as they are, so that 0.1 is 0.1."""
+    if isinstance(column, pl.Series) and column.dtype in {pl.String, pl.Boolean, pl.Int64}:
+        return column
     if str(getattr(column, "dtype", "")).lower() in {"float16", "float32"}:
         return np.asarray(column)
-    return list(column.tolist() if hasattr(column, "tolist") else column)
+    as_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
+    return as_list() if as_list else list(column)
 
 
-_FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Null)
-
-
-def _is_left(dtype: pl.DataType) -> bool:
-    """Whether a type is lists or objects without texts, such as vectors."""
+def _is_vector(dtype: pl.DataType) -> bool:
+    """Whether a type is lists or objects without texts."""
     return dtype.is_nested() and "String" not in str(dtype)
-
-
-def _plain(column: pl.Series) -> pl.Series:
-    """The column in a plain type. Categories and durations become texts. Lists without texts become nulls."""
-    if isinstance(column.dtype, pl.Categorical | pl.Enum):
-        return column.cast(pl.String)
-    if isinstance(column.dtype, pl.Duration):
-        return column.dt.to_string()  # ISO 8601; not all of what reads parts and results has such a type
-    if isinstance(column.dtype, pl.Object | pl.Binary) or (column.dtype.is_nested() and not _is_left(column.dtype)):
-        return column_of(column.name, column.to_list())
-    if column.dtype.is_float():
-        return column.fill_nan(None)
-    if column.dtype.is_integer() or isinstance(column.dtype, _FLAT):
-        return column
-    return pl.Series(column.name, [None] * len(column), pl.String)
-
-
-def _json_row(text: str, line: int) -> _Raw:
-    try:
-        fields = json_object(text, "", _each_key_once)
-        _checked(fields, "")
-    except InputError as error:
-        return _Raw(line, {}, str(error).removeprefix(": "), text.strip())
-    return _Raw(line, fields)
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f": the key {twice!r} stands there twice; write it once")
-    return found
-
-
-def _behind_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
 
 
 def _checked(names: Iterable[str], location: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,12 +197,35 @@ def json_rows(lines: Iterable[Located]) -> list[Row]:
     return [Row(json_object(line, location), location) for line, location in lines]
 
 
-def json_object(line: str, location: str, of_pairs: Callable[..., Any] | None = None) -> dict[str, Any]:
-    """The JSON object of a line; `of_pairs` makes an object of its keys and values."""
-    fields = parse_json(line, location, of_pairs)
-    if not isinstance(fields, dict):
-        raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
+def json_object(line: str, location: str) -> dict[str, Any]:
+    """The JSON object of a line."""
+    fields: dict[str, Any] = parse_json(line, location, each_key_once)
+    if fault := fault_of_object(fields, line.strip()):
+        raise InputError(f"{location}: {fault}")
     return fields
+
+
+class _Twice(dict[str, Any]):
+    """A JSON object with a key that stands twice."""
+
+    key: str
+
+
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object of its keys and values, for `parse_json`; `fault_of_object` says which key stands twice."""
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    names, twice = [name for name, _ in pairs], _Twice(found)
+    twice.key = next(name for name in names if names.count(name) > 1)
+    return twice
+
+
+def fault_of_object(value: Any, text: str) -> str:
+    """Why a JSON value cannot be a row; empty if it can."""
+    if isinstance(value, _Twice):
+        return f"the key {value.key!r} stands there twice; write it once"
+    return "" if isinstance(value, dict) else f"{text[:40]!r} is not a JSON object; write one object per line"
 
 
 def read_entries(path: Path, hint: str = "") -> list[Located]:

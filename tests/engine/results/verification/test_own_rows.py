@@ -64,8 +64,8 @@ FAULTS = {
     "ids.jsonl": (table_sources, "column_of", floats),
     "late.jsonl": (table_sources, "column_of", as_first),
     "fractions.jsonl": (table_sources, "column_of", whole),
-    "twice.jsonl": (table_sources, "_json_row", lambda text, line: table_sources._Raw(line, json.loads(text))),
-    "joined.csv": (table_sources.Source, "_is_header", lambda *_: False),
+    "twice.jsonl": (table_sources, "each_key_once", dict),
+    "joined.csv": (table_sources.Source, "is_header", lambda *_: False),
     "unpaired.csv": (table_cells, "MISSING", ("",)),
 }
 
