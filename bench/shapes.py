@@ -8,16 +8,13 @@ import platformdirs
 import torch
 import transformers as hf
 
-from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
 from ..export.checkpoint import BUNDLED, locate
-from ..export.quiet import quiet
 from .system import once
 
 MINI = "mini"  # the bundled model, as `negengine export` calls it
-LABELS = ("entailment", "neutral", "contradiction")  # of classifiers with random weights
 _BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 _LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 _ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1}
@@ -55,19 +52,13 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("negengine", appauthor=False) / "bench"
 
 
-def prepare(name: str, folder: Path, *, task: Task | None = None) -> Measured:
-    """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does.
-
-    As a classifier of pairs of texts, a shape and the bundled model get a random head with three labels.
-    """
-    is_classifier = task is Task.TEXT_CLASSIFICATION
-    is_random = name in SHAPES or (is_classifier and name == MINI)
-    reference = name
-    if is_random:
-        reference = str((random_classifier if is_classifier else random_checkpoint)(name, folder))
+def prepare(name: str, folder: Path) -> Measured:
+    """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does."""
+    is_random = name in SHAPES
+    reference = str(random_checkpoint(name, folder)) if is_random else name
     source = locate(reference)
-    exported = build(reference, folder / "exported" / source.name, task=task)
-    return Measured(name, source.location, load_exported(exported, task=task), is_random)
+    exported = build(reference, folder / "exported" / source.name)
+    return Measured(name, source.location, load_exported(exported), is_random)
 
 
 def random_checkpoint(name: str, folder: Path) -> Path:
@@ -84,18 +75,3 @@ def random_checkpoint(name: str, folder: Path) -> Path:
         tokenizer.save_pretrained(to)
 
     return once(folder / "checkpoints" / name, save)
-
-
-def random_classifier(name: str, folder: Path) -> Path:
-    """The same with a random head for pairs of texts."""
-
-    def save(to: Path) -> None:
-        base = BUNDLED if name == MINI else random_checkpoint(name, folder)
-        names = {"id2label": dict(enumerate(LABELS)), "label2id": {own: number for number, own in enumerate(LABELS)}}
-        torch.manual_seed(0)
-        with quiet():
-            model = hf.AutoModelForSequenceClassification.from_pretrained(base, **names)
-        model.save_pretrained(to)
-        hf.AutoTokenizer.from_pretrained(base).save_pretrained(to)
-
-    return once(folder / "checkpoints" / f"{name}-classifier", save)

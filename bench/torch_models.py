@@ -38,20 +38,6 @@ class TorchSystem(System[W]):
         self._model, self._tokenizer = load(self.kind, place), tokenizer_of(place)
         self._device = place.torch_device
 
-    def at_mask(self, padded: Any) -> torch.Tensor:
-        """The logits at the mask of each sentence of a padded batch, float32 [n, V]."""
-        return logits_at_mask(self._model, self._tokenizer, padded)
-
-    def batches(self, texts: Sequence[str], size: int) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        """Texts sorted by their number of tokens, padded: their rows, and their logits at the mask, float32 [n, V]."""
-        encoded = self._tokenizer([text.replace(MASK, self._tokenizer.mask_token) for text in texts])["input_ids"]
-        order = np.argsort([len(ids) for ids in encoded], kind="stable")
-        for start in range(0, len(order), size):
-            rows = order[start : start + size]
-            padded = self._tokenizer.pad({"input_ids": [encoded[row] for row in rows.tolist()]}, return_tensors="pt")
-            with torch.inference_mode():
-                yield rows, self.at_mask(padded.to(self._device))
-
 
 class Loop(TorchSystem[W]):
     """A loop over batches of the fastest size: all logits, then the row of the mask; or the head for that row alone."""
@@ -74,8 +60,16 @@ class Loop(TorchSystem[W]):
         logits: torch.Tensor = self._model(**padded).logits
         return logits[torch.arange(len(logits)), position]
 
-    def at_mask(self, padded: Any) -> torch.Tensor:
-        return self.at(padded, (padded["input_ids"] == self._tokenizer.mask_token_id).int().argmax(1))
+    def batches(self, texts: Sequence[str], size: int) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        """Texts sorted by their number of tokens, padded: their rows, and their logits at the mask, float32 [n, V]."""
+        mask = self._tokenizer.mask_token_id
+        encoded = self._tokenizer([text.replace(MASK, self._tokenizer.mask_token) for text in texts])["input_ids"]
+        order = np.argsort([len(ids) for ids in encoded], kind="stable")
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            padded = self._tokenizer.pad({"input_ids": [encoded[row] for row in rows.tolist()]}, return_tensors="pt")
+            with torch.inference_mode():
+                yield rows, self.at(padded.to(self._device), (padded["input_ids"] == mask).int().argmax(1))
 
 
 def logits_at_mask(model: Any, tokenizer: Any, padded: Any) -> torch.Tensor:

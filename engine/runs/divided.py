@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from glob import glob, has_magic
@@ -151,32 +151,51 @@ class DividedRun:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A folder, and what it says of a shard; `run` tells different runs apart."""
+class ShardFolder:
+    """A folder, and what it says of a shard."""
 
     folder: Path
-    shard: Shard | None
-    stage: str = ""
-    record: StageRecord | None = None
-    problem: str = ""
+    shard: Shard  # the whole run where neither its name nor its record says another one
+    stage: str = ""  # the stage that is divided; empty where none has begun
+    record: StageRecord = field(default_factory=lambda: StageRecord(identity={}, parts=0))  # of that stage
+    earlier: tuple[str, ...] = ()  # the other stages of the folder
+    problem: str = ""  # why it cannot be read
+
+    @classmethod
+    def read(cls, folder: Path, stages: Collection[str]) -> "ShardFolder":
+        named = named_shard(folder)
+        by_name = named[1] if named else Shard()
+        try:
+            run = read_record(folder) if exists(folder / RUN_FILE) else None
+        except InputError as error:
+            return cls(folder, by_name, problem=str(error))
+        for stage, record in reversed(run.stages.items()) if run else ():
+            if record.shard is not None and stage in stages:
+                others = tuple(other for other in run.stages if other != stage) if run else ()
+                return cls(folder, Shard.parse(record.shard), stage, record, others)
+        return cls(folder, by_name)
+
+    @property
+    def parts(self) -> range:
+        return self.shard.parts(self.record.parts)
 
     @property
     def run(self) -> dict[str, Any]:
-        record = self.record
-        return {} if record is None else {"stage": self.stage, "parts": record.parts, **record.identity}
+        """What all shards of a run have in common, and other runs have not."""
+        return {"stage": self.stage, "shards": self.shard.count, "parts": self.record.parts, **self.record.identity}
 
 
 def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
     """Look at the shards of a run; raises InputError if no folder is a shard, by its name or by its record."""
-    found = [_read(folder, stages) for folder in dict.fromkeys(folders)]
-    counts = Counter(one.shard.count for one in found if one.shard is not None)
+    found = [ShardFolder.read(folder, stages) for folder in dict.fromkeys(folders)]
+    counts = Counter(one.shard.count for one in found if not one.shard.is_whole)
     if not counts:
         raise InputError(
             f"{folders[0] if folders else 'nothing'} is not a shard: give folders that were made with --shard I/N, or "
             "the name of the whole run"
         )
     count = counts.most_common(1)[0][0]
-    begun = [one for one in found if one.record is not None and one.shard is not None and one.shard.count == count]
+    begun = [one for one in found if one.stage and one.shard.count == count]
     kinds = Counter(str(one.run) for one in begun)
     # A shard of the run that most of the folders belong to.
     leading = next((one for one in begun if str(one.run) == kinds.most_common(1)[0][0]), None)
@@ -191,30 +210,16 @@ def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
     return DividedRun(leading.stage if leading else None, count, shards)
 
 
-def _read(folder: Path, stages: Collection[str]) -> _Found:
-    named = named_shard(folder)
-    by_name = named[1] if named else None
-    try:
-        run = read_record(folder) if exists(folder / RUN_FILE) else None
-    except InputError as error:
-        return _Found(folder, by_name, problem=str(error))
-    for stage, record in reversed(run.stages.items()) if run else ():
-        if record.shard is not None and stage in stages:
-            return _Found(folder, Shard.parse(record.shard), stage, record)
-    return _Found(folder, by_name)
-
-
-def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
-    shard = one.shard or Shard(1, 1)
+def _status(one: ShardFolder, count: int, leading: ShardFolder | None) -> ShardStatus:
+    shard = one.shard
     if one.problem:
         return ShardStatus(shard, State.DAMAGED, one.folder, reason=one.problem)
     if shard.count != count:
         return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=f"divided into {counted(shard.count, 'shard')}")
-    if one.record is not None and leading is not None:
+    if one.stage and leading is not None:
         if other := differences(leading.run, one.run, "here"):
             return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=other)
-        parts = shard.parts(one.record.parts)
-        done = sum(number in parts for number in marked_parts(one.folder, one.stage))
+        parts, done = one.parts, sum(number in one.parts for number in marked_parts(one.folder, one.stage))
         by, last = holder(one.folder), _changed(one.folder, one.stage)
         known = ShardStatus(shard, State.FINISHED, one.folder, len(parts), done, by, last)
         undone, session = len(parts) - done, one.record.sessions[-1] if one.record.sessions else Session()
@@ -239,8 +244,8 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     return replace(_missing(shard, leading, one.folder), state=State.STOPPED, last=last)
 
 
-def _missing(shard: Shard, leading: _Found | None, folder: Path) -> ShardStatus:
-    command = shard_command(leading.record, folder, shard) if leading and leading.record else None
+def _missing(shard: Shard, leading: ShardFolder | None, folder: Path) -> ShardStatus:
+    command = shard_command(leading.record, folder, shard) if leading else None
     return ShardStatus(shard, State.MISSING, folder, command=command or "")
 
 

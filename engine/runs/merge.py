@@ -6,7 +6,6 @@ shards are merged, and the merged run records all choices.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from ..basics.choices import Precision
 from ..basics.errors import InputError
 from ..basics.paths import without_home
 from ..basics.printable import counted
+from .divided import ShardFolder
 from .folder import RunFolder
 from .part import PartFiles, marked_parts
-from .record import Session, StageRecord, differences, read_run, replace_sessions
+from .record import Session, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
 from .shard import Shard
 from .stage import LOW_PRECISION_SHA256, Choices, Publish
@@ -36,7 +36,7 @@ def merge(
     Raises InputError if a folder is not a shard; a shard is missing, given twice, not finished, or of another run;
     parts must be decided again with a wider margin; or the output is another run, in use, or cannot be written.
     """
-    found = [_ShardFolder.read(folder, publishers) for folder in shards]
+    found = [_shard(folder, publishers) for folder in shards]
     _refuse_other_than_whole_set(found)
     first = found[0]
     with RunFolder.create_or_resume(
@@ -45,11 +45,11 @@ def merge(
         first.record.identity,
         parts=first.record.parts,
         planned=first.record.planned,
-        beside=first.earlier_stages,
+        beside=first.earlier,
         metadata=first.record.metadata,
         session=Session(merged=[without_home(folder) for folder in shards]),
     ) as run:
-        for stage in first.earlier_stages:
+        for stage in first.earlier:
             run.carry_stage(first.folder, stage)
         if not run.is_finished:
             sessions = [replace(own, shard=str(s.shard)) for s in found for own in s.record.sessions]
@@ -83,39 +83,18 @@ def merge(
         run.finish(publishers[run.stage])
 
 
-@dataclass(frozen=True)
-class _ShardFolder:
-    folder: Path
-    stage: str
-    shard: Shard
-    record: StageRecord
-    earlier_stages: tuple[str, ...]
-
-    @property
-    def parts(self) -> range:
-        return self.shard.parts(self.record.parts)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What all shards of a run have in common."""
-        return {"stage": self.stage, "shards": self.shard.count, "parts": self.record.parts, **self.record.identity}
-
-    @classmethod
-    def read(cls, folder: Path, known: Mapping[str, Publish]) -> "_ShardFolder":
-        stages = read_run(folder).stages
-        sharded = (own for own, record in reversed(stages.items()) if record.shard is not None and own in known)
-        stage = next(sharded, None)
-        if stage is None:
-            raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
-        earlier = tuple(other for other in stages if other != stage)
-        return cls(folder, stage, Shard.parse(stages[stage].shard or ""), stages[stage], earlier)
+def _shard(folder: Path, known: Mapping[str, Publish]) -> ShardFolder:
+    read_run(folder)  # which refuses what is not a run
+    if not (found := ShardFolder.read(folder, known)).stage:
+        raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
+    return found
 
 
-def _refuse_other_than_whole_set(found: Sequence[_ShardFolder]) -> None:
+def _refuse_other_than_whole_set(found: Sequence[ShardFolder]) -> None:
     if not found:
         raise InputError("no shards given; merge needs all of them")
     for shard in found[1:]:
-        if other := differences(found[0].identity, shard.identity, "there"):
+        if other := differences(found[0].run, shard.run, "there"):
             raise InputError(f"{found[0].folder} and {shard.folder} are of different runs: {other}")
     seen: dict[int, Path] = {}
     count = found[0].shard.count
