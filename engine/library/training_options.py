@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from ..basics.choices import Precision
-from ..basics.option import Option
+from ..basics.option import Option, check_options
 
+_LARGEST_SEED = 2**32 - 1  # NumPy takes no larger one
 _PAPER = "(default: as in the paper)"
 _PATIENCE = f"Stop if the score on the dev set does not rise for N epochs, and keep the best epoch {_PAPER}."
 _RATE = f"The highest learning rate {_PAPER}."
@@ -25,14 +26,14 @@ class TrainingOptions:
     """The options of all trainings. None stands for the paper's hyperparameter; without `progress` nothing is said."""
 
     output: Annotated[Path, Option("The folder to write.", metavar="DIR", flags=("--output", "-o"))]
-    epochs: Annotated[int | None, Option(f"Passes over the data {_PAPER}.", metavar="N", minimum=1)] = None
-    batch_size: Annotated[int | None, Option(f"Examples in a batch {_PAPER}.", metavar="N", minimum=1)] = None
+    epochs: Annotated[int | None, Option(f"Passes over the data {_PAPER}.", "N", minimum=1, maximum=10_000)] = None
+    batch_size: Annotated[int | None, Option(f"Examples in a batch {_PAPER}.", "N", minimum=1, maximum=65_536)] = None
     learning_rate: Annotated[float | None, Option(_RATE, metavar="RATE", flags=("--lr",))] = None
     weight_decay: Annotated[float | None, Option(f"Weight decay of AdamW {_PAPER}.", metavar="X", minimum=0)] = None
     max_length: Annotated[int | None, Option(_LENGTH, metavar="N", minimum=8)] = None
-    patience: Annotated[int | None, Option(_PATIENCE, metavar="N", minimum=1)] = None
-    seed: Annotated[int, Option("Seed for all random choices.", metavar="N", minimum=0)] = 42
-    seeds: Annotated[int | None, Option(_SEEDS, "N", minimum=1)] = None
+    patience: Annotated[int | None, Option(_PATIENCE, metavar="N", minimum=1, maximum=10_000)] = None
+    seed: Annotated[int, Option("Seed for all random choices.", "N", minimum=0, maximum=_LARGEST_SEED)] = 42
+    seeds: Annotated[int | None, Option(_SEEDS, "N", minimum=1, maximum=1_000)] = None
     limit: Annotated[int | None, Option(_LIMIT, metavar="N", minimum=1)] = None
     save_steps: Annotated[int | None, Option(_STEPS, metavar="N", minimum=1)] = None
     revision: Annotated[str | None, Option(_REVISION, metavar="NAME")] = None
@@ -43,6 +44,9 @@ class TrainingOptions:
     verbose: Annotated[bool, Option("Print more messages on stderr.", flags=("--verbose", "-v"))] = False
     progress: bool = True
     command: str | None = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
 _FILES = "Marked sentences in the columns of CD-SCO (default: CD-SCO itself)."

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
-from ...engine.basics.errors import InputError, choice
+from ...engine.basics.errors import InputError
 from ...engine.experiments.nli.nli import NliRun, nli
-from ...engine.experiments.nli.nli_pairs import SOURCES, Source, scheme_of
+from ...engine.experiments.nli.nli_pairs import SOURCES, scheme_of
 from ...engine.library.model import export
 from ...engine.library.training_options import NliOptions
 from ...engine.requests.items import ORIGINAL
@@ -33,7 +33,6 @@ from .settings import Place, settings_of
 
 ONNX, RUN = "onnx", "nli"  # folders of an evaluated classifier: its export, and the engine's run
 FAMILY = "bert"  # whose settings the families get that the paper does not have
-_MOST_SEEDS = 1000
 _PAPER: dict[str, Any] = tomllib.loads((Path(__file__).parent / "nli.toml").read_text("utf-8"))
 
 
@@ -46,11 +45,9 @@ def train_nli(options: NliOptions) -> NliTraining:
     Raises InputError if an option, a file or the checkpoint is wrong; the folder belongs to something else; memory or
     disk do not suffice.
     """
-    source = str(choice(Source, "--task", options.task.upper()))
+    source = options.task.upper()
     if options.negation_data is not None and options.negation is None and not options.evaluate:
         raise InputError("--negation-data: give --negation too, such as --negation 0.7, or --evaluate")
-    if options.seeds is not None and options.seeds > _MOST_SEEDS:
-        raise InputError(f"--seeds {options.seeds}: give at most {_MOST_SEEDS:,}")
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     place = Place.find(options.device, options.threads)
     given: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle, "new_pooler": options.new_pooler}
@@ -81,7 +78,7 @@ def train_nli(options: NliOptions) -> NliTraining:
                 reporter.say(f"seed {seed}, {'with' if added else 'without'} pairs with negation: {folder}")
             job = partial(Job, pairs.examples(with_negation=added), pairs.dev, encode, accuracy)
             data, own_seed = pairs.identity_of(with_negation=added), replace(settings, seed=seed)
-            here = replace(options, output=folder)
+            here = replace(options, output=folder, seed=seed)
             record = train("nli train", base, job, data, own_seed, place, here, reporter, about)
             done.append(Trained(folder, condition, seed, record))
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None

@@ -14,14 +14,11 @@ import torch
 from transformers import PretrainedConfig
 
 from ...engine.basics.choices import Precision
-from ...engine.basics.errors import InputError, check_number
+from ...engine.basics.errors import InputError
 from ...engine.basics.limits import cpu_threads
 from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Reporter
 from ..needs import Needs
-
-_MOST = {"epochs": 10_000, "batch_size": 65_536, "patience": 10_000}
-_LARGEST_SEED = 2**32 - 1  # NumPy takes no larger one
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Settings:
     That is: AdamW with β = (0.9, 0.999) and ε = 1e-8, a rate that rises over the warm-up and then falls linearly to
     zero, gradients clipped at a norm of 1. Biases and normalisations have no weight decay.
 
-    Raises InputError if a number is too small, too large, or not a number.
+    Raises InputError for a rate that is not one.
     """
 
     epochs: int
@@ -47,9 +44,6 @@ class Settings:
     precision: str = "fp32"  # `fp32`, `bf16` or `fp16`, of the products of matrices; weights are fp32
 
     def __post_init__(self) -> None:
-        for name, most in _MOST.items():
-            check_number(f"--{name.replace('_', '-')}", getattr(self, name), 1, most)
-        check_number("--seed", self.seed, 0, _LARGEST_SEED)
         if not (isfinite(self.learning_rate) and 0 < self.learning_rate <= 1):
             raise InputError(f"--lr {self.learning_rate}: give a number above 0 and at most 1, such as 2e-5")
 

@@ -108,7 +108,7 @@ def test_an_encoder_without_a_pooler_is_trained_with_a_new_one_on_request(encode
         ({"max_length": 100}, "--max-length 100: .* takes at most 40 tokens"),
         ({"epochs": 0}, "--epochs 0: give a number from 1"),
         ({"device": "cuda"}, "--device cuda: PyTorch .* finds no CUDA device"),
-        ({"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
+        ({"task": "qqp"}, "--task qqp: give rte, snli, mnli"),
         ({"negation": 0.7}, "run `negengine data get negation-nli`, or give --negation-data PATH"),
         ({"negation_data": "x"}, "--negation-data: give --negation too"),
     ],

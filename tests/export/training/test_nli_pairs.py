@@ -27,7 +27,7 @@ def write(folder, dev="dev.tsv", n=6):
 
 
 def read(source, data, **options):
-    return read_data(source, NliOptions(model="m", output="out", task=source, data=data, **options), lambda _: None)
+    return read_data(source, NliOptions(model="m", output="out", task=source.lower(), data=data, **options), lambda _: None)
 
 
 def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
@@ -192,7 +192,7 @@ def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, tmp_path):
     found, said, folder = read("RTE", None), [], tmp_path / "data" / "glue-rte"
     assert (found.original, found.dev) == wanted
     assert found.hub.files["train.tsv"] == found.identity["train sha256"]
-    read_data("RTE", NliOptions(model="m", output="out", task="RTE"), said.append)
+    read_data("RTE", NliOptions(model="m", output="out", task="rte"), said.append)
     revision = f"nyu-mll/glue on the hub, revision {COMMITS['main']}"
     assert f"RTE: {revision}" in said
     assert "RTE, train.tsv: 2 pairs with an empty sentence do not count" in said
