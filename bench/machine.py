@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..engine.basics.limits import cpu_threads
 from ..engine.basics.versions import versions
-from ..engine.inference.machine import cpu_information, instruction_sets, memory_gib
+from ..engine.inference.machine import instruction_sets, machine
 from ..engine.inference.session import Device
 
 _PACKAGES = (
@@ -25,14 +24,10 @@ _STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 def describe(device: Device) -> dict[str, Any]:
     """Date, processor, cores, memory, device and versions."""
-    cpu = cpu_information()
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu": cpu.get("model name", platform.processor() or "unknown"),
-        "cpu flags": [flag for flag in _FLAGS if flag in cpu.get("flags", cpu.get("Features", "")).split()],
-        "cores": cpu_threads(),
-        "memory GiB": memory_gib(),
+        **machine(),
+        "instruction sets": sorted(instruction_sets().intersection(_FLAGS)),
         "device": str(device),
         "python": platform.python_version(),
         "versions": versions(_PACKAGES),
