@@ -27,7 +27,8 @@ def write(folder, dev="dev.tsv", n=6):
 
 
 def read(source, data, **options):
-    return read_data(source, NliOptions(model="m", output="out", task=source.lower(), data=data, **options), lambda _: None)
+    given = NliOptions(model="m", output="out", task=source.lower(), data=data, **options)
+    return read_data(source, given, lambda _: None)
 
 
 def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
