@@ -188,7 +188,7 @@ class Requested(Experiment):
         by = cls.clustered_by(parts.metadata)
         figures = [*means(rows, known, by), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)], by)]
         columns = [parts.rows.select(there).with_columns(**beside), rows.select(written).lazy()]
-        return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
+        return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: frame(with_holm(figures))}
 
     @classmethod
     def sections(cls, run: Any) -> Sequence[Section]:

@@ -109,7 +109,7 @@ class View:
         if self.test and not tested.is_empty():
             fractions = [own.metric for own in values if own.style.get("scale") == PERCENT["scale"]]
             found = detectable_note(tested.filter(pl.col("metric").is_in(fractions)))
-            notes += [correction_note(tested["tests"][0], self.test), *found, *disagreements(tested)]
+            notes += [correction_note(tested, self.test), *found, *disagreements(tested)]
         title = self.title.replace("{model}", run.model_name)
         return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
 

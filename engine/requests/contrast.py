@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..statistics.differences import unpaired_difference
 from ..statistics.intervals import within
 from .items import by_split, range_of_difference
-from .summary import Cell, Row, estimated, numbered, paired
+from .summary import Cell, Row, estimated, numbered, paired, same_test
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: 
         found = paired(both[own.metric], both["second"], both["cluster"], crossed, range_)
         clusters = found.clusters if found.clusters < found.n else None
         figures = (found.value, found.low, found.high, found.n, clusters)
-        yield Row.of(own.first, own.metric, *figures, detectable=found.detectable, p=found.p, **sides)
+        same = same_test(both.select(own.by, "cluster"), both[own.metric], both["second"])
+        test = (*own.first[:2], own.second.condition, same)
+        told = {"detectable": found.detectable, "p": found.p, "least_p": found.least, "test": test}
+        yield Row.of(own.first, own.metric, *figures, **told, **sides)
 
 
 def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:

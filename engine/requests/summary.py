@@ -3,7 +3,7 @@
 Items become arrays first: a question to a frame takes a tenth of a millisecond, and a summary has hundreds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..basics.numerals import fixed
+from ..basics.numerals import fixed, significant
 from ..basics.printable import counted
 from ..statistics.clusters import (
     ClusteredMean,
@@ -25,7 +25,7 @@ from ..statistics.clusters import (
 )
 from ..statistics.differences import PairedDifference, paired_difference
 from ..statistics.intervals import CONFIDENCE, Ends, mean, proportion, within
-from ..statistics.p_values import holm
+from ..statistics.p_values import SMALLEST_P, holm
 from .items import ALL, RANGES, by_split
 
 UNKNOWN = 0
@@ -38,7 +38,7 @@ SCHEMA = {
     **dict.fromkeys(("n", "clusters"), pl.Int64),
     **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
     **dict.fromkeys(("column", "other_condition", "other_split", "other_column"), pl.String),
-    **dict.fromkeys(("p", "p_holm"), pl.Float64),
+    **dict.fromkeys(("p", "least_p", "p_holm"), pl.Float64),
     "tests": pl.Int64,
 }
 COMPARES = pl.col("other_split").is_not_null()
@@ -125,8 +125,10 @@ class Row(NamedTuple):
     other_split: str | None = None
     other_column: str | None = None
     p: float | None = None  # of a difference with a test
+    least_p: float | None = None  # the smallest p that the test can give
     p_holm: float | None = None  # p after Holm's correction
     tests: int | None = None  # those that it is corrected for
+    test: Hashable = None  # the same for tests of the same differences, see `same_test`; the file does not have it
 
     @classmethod
     def of(cls, cell: Cell, metric: str, *figures: Any, **further: Any) -> "Row":
@@ -137,7 +139,7 @@ class Row(NamedTuple):
 
 def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     """Rows as summary.parquet has them: the fields of `Row`, the last ones only where they are known."""
-    return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
+    return pl.DataFrame([Row(*row)[:-1] for row in rows], schema=SCHEMA, orient="row")
 
 
 def means(items: pl.DataFrame, metrics: Sequence[str], clustered_by: str | None = None) -> list[Row]:
@@ -206,20 +208,37 @@ def _paired(
     )
 
 
-def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
-    """A summary with p corrected over all of its tests, and their number."""
-    tested = pl.col("p").is_not_null()
-    adjusted = holm(summary["p"].drop_nulls().to_numpy())
-    place = pl.when(tested).then(tested.cum_sum() - 1)
-    tests = pl.when(tested).then(pl.lit(len(adjusted), pl.Int64))
-    return summary.with_columns(
-        p_holm=pl.Series(adjusted, dtype=pl.Float64).gather(summary.select(place).to_series()), tests=tests
-    )
+def same_test(keys: pl.DataFrame, first: pl.Series, second: pl.Series) -> Hashable:
+    """A value that two tests share if the same rows, with these keys, have the same differences, or all turned round.
+
+    So it is with right answers and first choices where every word is wanted, and with a group of all rows.
+    """
+    differences = first.cast(pl.Float64).to_numpy() - second.cast(pl.Float64).to_numpy()
+    if (differences[differences != 0][:1] < 0).any():
+        differences = -differences
+    return keys.hash_rows().to_numpy().tobytes(), (differences + 0.0).tobytes()
 
 
-def correction_note(tests: int, test: str) -> str:
-    """What stands below a table with corrected p-values."""
-    return f"p: {test}; p (Holm): corrected for the {tests:,} tests of this run"
+def with_holm(rows: Iterable[Row]) -> list[Row]:
+    """The rows with p corrected over all of their tests, and the number of these: see `holm`."""
+    found = list(rows)
+    tested = [place for place, row in enumerate(found) if row.p is not None]
+    p, least = (np.array([getattr(found[place], field) for place in tested], np.float64) for field in ("p", "least_p"))
+    adjusted, tests = holm(p, least, [found[place].test for place in tested])
+    for place, p_holm in zip(tested, adjusted.tolist(), strict=True):
+        found[place] = found[place]._replace(p_holm=p_holm, tests=tests)
+    return found
+
+
+def correction_note(tested: pl.DataFrame, test: str, of: str = " of this run") -> str:
+    """What was tested and corrected, and what p can be; `tested` has p, least_p and tests."""
+    least = tested["least_p"].filter(tested["least_p"] < 1).sort()
+    if least.is_empty():
+        return f"p: {test}; no item differs, so p is 1"
+    ends = dict.fromkeys(significant(max(float(end), SMALLEST_P), 2) for end in (least[0], least[-1]))
+    said = f"corrected for {counted(int(tested['tests'][0]), 'test')}{of} that can differ, each once"
+    never = "; too few clusters differ for a p (Holm) below 0.05" * bool(least[0] >= 1 - CONFIDENCE)
+    return f"p: {test}; p (Holm): {said}; the least p that a test can give is {' to '.join(ends)}{never}"
 
 
 def detectable_note(differences: pl.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval, student_interval
 from .intervals import Ends, proportion, within
-from .p_values import sign_flips, student_p
+from .p_values import sign_flips, smallest_p, student_p
 from .power import detectable
 
 Outcomes = NDArray[np.bool_] | NDArray[np.float64]
@@ -35,6 +35,7 @@ class PairedDifference(Difference):
     """The same of the same items, with its test."""
 
     p: float  # by sign flips of clusters; with clusters of two kinds the largest one of three tests
+    least: float  # the smallest p that sign flips of the clusters that differ can give
     detectable: float | None  # the smallest true difference found with a power of 80 %; None where that cannot be told
     crossed: int | None = None  # how many clusters of a second kind interval and p allow for, too
 
@@ -61,21 +62,23 @@ def paired_difference(
     labels = np.arange(len(first)) if clusters is None else clusters
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
-    mean, p = clustered_mean(sums, sizes), sign_flips(sums)
+    mean, p, least = clustered_mean(sums, sizes), sign_flips(sums), smallest_p(np.count_nonzero(sums))
     if crossed is not None and min(mean.clusters, kinds := len(np.unique(crossed))) < mean.n:
         if min(mean.clusters, kinds) < 2:
-            return PairedDifference(mean.value, None, None, mean.n, mean.clusters, 1.0, None, kinds)
+            return PairedDifference(mean.value, None, None, mean.n, mean.clusters, 1.0, 1.0, None, kinds)
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
+        least = max(least, smallest_p(np.count_nonzero(others)))
         each = [detectable(both, own) for own in (sums, others)]
         finds = None if None in each else max(own for own in each if own is not None)
-        return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, finds, kinds)
+        return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, least, finds, kinds)
     if first.dtype == np.bool_ and mean.clusters == mean.n:
         ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
-    return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, detectable(mean, sums))
+    ends = within(ends, *range_)
+    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, least, detectable(mean, sums))
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:

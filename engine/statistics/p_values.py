@@ -10,22 +10,29 @@ Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39); a
 the saddlepoint approximation (Robinson 1982, Journal of the Royal Statistical Society B 44, 91-101).
 """
 
+from collections.abc import Hashable, Sequence
 from math import exp, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """p-values, float64 [m], adjusted for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
+def holm(
+    p: NDArray[np.float64], least: NDArray[np.float64], tests: Sequence[Hashable] | None = None
+) -> tuple[NDArray[np.float64], int]:
+    """p-values, float64 [m], adjusted for the number of tests, and this number.
 
-    In ascending order the i-th of m is multiplied by m - i + 1; none may be below the one before, nor above 1.
+    After Holm (1979, Scandinavian Journal of Statistics 6, 65-70): in ascending order, a p is multiplied by how many of
+    the tests from it on can give such a p, whose `least` p is not above it (Westfall and Wolfinger 1997, The American
+    Statistician 51, 3-8); none may be below the one before, nor above 1. So a test that cannot differ, with a least p
+    of 1, does not count, and the number has no such test. Equal `tests` are one test.
     """
-    order = np.argsort(p, kind="stable")
-    factors = len(p) - np.arange(len(p))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1)
-    return adjusted
+    tests = range(len(p)) if tests is None else tests
+    places = {test: place for place, test in reversed(list(enumerate(tests)))}
+    order = np.array(sorted(places.values(), key=lambda place: p[place]), dtype=np.intp)
+    factors = np.array([(least[order[i:]] <= p[place]).sum() for i, place in enumerate(order)], dtype=np.float64)
+    adjusted = dict(zip(order, np.minimum(np.maximum.accumulate(p[order] * factors), 1), strict=True))
+    return np.array([adjusted[places[test]] for test in tests], dtype=np.float64), int((least[order] < 1).sum())
 
 
 SMALLEST_P = 1e-12  # the transform is exact to about 1e-15; a smaller p is given as this

@@ -22,7 +22,7 @@ from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
 from ...engine.requests.items import ALL, ORIGINAL
-from ...engine.requests.summary import COMPARES
+from ...engine.requests.summary import COMPARES, correction_note
 from ...engine.statistics.differences import paired_difference
 from ...engine.statistics.intervals import mean, within
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
@@ -110,13 +110,15 @@ class NliTraining(Shown):
 
         The columns are condition, split, pairs, n, and for each training C that there is: C (the mean over seeds),
         C_deviation, C_low, C_high (95 % interval), C_paper_low, C_paper_high, C_paper. With both trainings also gain,
-        gain_n (the pairs without a sentence of an added pair), gain_deviation, gain_low, gain_high, p, p_holm and
-        p_seeds; they are null if no such pair is left.
+        gain_n (the pairs without a sentence of an added pair), gain_deviation, gain_low, gain_high, p, least_p,
+        p_holm, tests and p_seeds; they are null if no such pair is left.
         """
         rows = [row for row in (self._row(*of) for of in _ROWS) if row is not None]
         tested = [row for row in rows if row.get("p") is not None]
-        for row, p in zip(tested, holm(np.array([row["p"] for row in tested], np.float64)), strict=True):
-            row["p_holm"] = float(p)
+        p, least = (np.array([row[name] for row in tested], np.float64) for name in ("p", "least_p"))
+        adjusted, tests = holm(p, least)
+        for row, p_holm in zip(tested, adjusted.tolist(), strict=True):
+            row |= {"p_holm": p_holm, "tests": tests}
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def accuracy_table(self) -> Table:
@@ -152,7 +154,7 @@ class NliTraining(Shown):
         points: dict[str, Any] = {"unit": "percentage points", **_PERCENT}
         notes = [
             "gain [95 % interval over pairs]: percentage points",
-            f"p: sign flips of original pairs; p (Holm): corrected for the {frame['p'].count()} rows of this table",
+            correction_note(frame.drop_nulls("p"), "sign flips of original pairs", " of this table"),
             "n: pairs; those that share a sentence with an added pair are left out",
         ]
         if seeds > 1:
@@ -244,7 +246,7 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str, know
     before, clusters = _outcomes(runs[ORIGINAL], condition, split, known)
     after, _ = _outcomes(runs[NEGATION], condition, split, known)
     if not len(clusters):
-        columns = ("gain", "gain_deviation", "gain_low", "gain_high", "p", "p_holm", "p_seeds")
+        columns = ("gain", "gain_deviation", "gain_low", "gain_high", "p", "least_p", "p_holm", "tests", "p_seeds")
         return {"gain_n": 0} | dict.fromkeys(columns)
     seeds, deviation, p_seeds = len(before), None, None
     if seeds == 1:
@@ -262,6 +264,7 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str, know
         "gain_low": low,
         "gain_high": high,
         "p": found.p,
+        "least_p": found.least,
         "p_seeds": p_seeds,
     }
 

@@ -9,7 +9,7 @@ import polars as pl
 from ...basics.frames import scan_frame
 from ...basics.numerals import fixed, percent
 from ...inference.exported import REFERENCE
-from ...requests.summary import estimated
+from ...requests.summary import correction_note, estimated
 from ...statistics.p_values import holm
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
@@ -92,12 +92,15 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
     frame = (
         between.filter(pl.col("first").is_in(controls) & pl.col("second").is_in(forbidden))
         # A drop is 100 - rate, so the difference of drops is the difference of the rates with its sides exchanged.
-        .select(forbidden="second", control="first", difference="difference", low="low", high="high", p="p", n="n")
+        .select("difference", "low", "high", "p", "least_p", "n", forbidden="second", control="first")
         .sort(_in_order("forbidden", forbidden), maintain_order=True)
     )
+    adjusted, tests = holm(frame["p"].to_numpy(), frame["least_p"].to_numpy())
+    frame = frame.with_columns(p_holm=pl.Series(adjusted, dtype=pl.Float64), tests=pl.lit(tests, pl.Int64))
+    how = "sign flips of pairs, of verbs, and by Student's test for both; the largest one"
     return Table(
         "By how much: drop of the forbidden pattern − drop of the control, on the same triplets",
-        frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy()), dtype=pl.Float64)),
+        frame,
         [
             Column("forbidden", "forbidden"),
             Column("control", "control"),
@@ -108,7 +111,7 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
         ],
         notes=[
             "interval: pairs and verbs are clusters",
-            "p: by sign flips of pairs, of verbs, and by Student's test for both; the largest one, with Holm's method",
+            *([] if frame.is_empty() else [correction_note(frame, how, " of this table")]),
         ],
     )
 

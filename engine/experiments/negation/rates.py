@@ -30,7 +30,7 @@ _DIFFERENCES = {
     "first": pl.String,
     "second": pl.String,
     "n": pl.Int64,
-    **dict.fromkeys(("difference", "low", "high", "p"), pl.Float64),
+    **dict.fromkeys(("difference", "low", "high", "p", "least_p"), pl.Float64),
     **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
 }
 
@@ -126,10 +126,10 @@ def differences(
         ends: tuple[float | None, ...]
         if first == selecting:
             drop = _interval(crossed_mean(other, pair, verb), "")
-            ends = drop["drop_low"], drop["drop_high"], None
+            ends = drop["drop_low"], drop["drop_high"], None, None
         else:
             found = paired_difference(one, other, pair, verb)
-            ends = *(None if end is None else 100 * end for end in (found.low, found.high)), found.p
+            ends = *(None if end is None else 100 * end for end in (found.low, found.high)), found.p, found.least
         rows.append((first, second, len(one), difference, *ends, *counts))
     one_way = pl.DataFrame(rows, schema=_DIFFERENCES, orient="row")
     other_way = one_way.with_columns(

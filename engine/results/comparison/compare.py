@@ -1,6 +1,6 @@
 """`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
-from ...basics.printable import counted, isolated
+from ...basics.printable import isolated
 from ...library.run import Run
 from ...library.shown import Shown
-from ...requests.items import RANGES, range_of_difference
-from ...requests.summary import disagreements, paired
-from ...statistics.p_values import SMALLEST_P, holm, smallest_p
+from ...requests.items import ALL, RANGES, range_of_difference
+from ...requests.summary import correction_note, disagreements, paired, same_test
+from ...statistics.p_values import holm
 from ...views import Column, Table
 from ...views.labels import minus, told_apart
 from .estimates import (
@@ -42,7 +42,7 @@ _FIGURES = {
     **dict.fromkeys(("difference", "low", "high"), pl.Float64),
     "crossed": pl.Int64,
     "unit": pl.String,
-    **dict.fromkeys(("detectable", "p"), pl.Float64),
+    **dict.fromkeys(("detectable", "p", "least_p"), pl.Float64),
     **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
 }
 
@@ -147,20 +147,25 @@ def differences_frame(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], k
     Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
     clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
     where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
-    both, only_first, only_second, neither (how many items are 1 in which of the two sides; null for other numbers),
+    least_p (the smallest one that the test can give), both, only_first, only_second, neither (how many items are 1 in
+    which of the two sides; null for other numbers),
     p_holm, tests (the number of tests that p_holm is corrected for).
     """
-    rows = []
+    rows, tests = [], list[Hashable]()
     for key, (first, second) in sides.items():
         other = second.select("item", other="value")
         both = first.select("item", "value", "cluster", "crossed").join(other, on="item", validate="1:1")
         if not both.is_empty():
-            rows.append((*key, *_difference(both, dict(zip(keys, key, strict=True)).get("metric", ""))))
+            named = dict(zip(keys, key, strict=True))
+            rows.append((*key, *_difference(both, named.get("metric", ""))))
+            # One item is in several metrics, and in groups of several columns.
+            one_of = {"metric", "column"} | ({"split"} if named.get("column") or named.get("split") == ALL else set())
+            about = tuple(value for name, value in named.items() if name not in one_of)
+            tests.append((about, same_test(both.select("item", "cluster"), both["value"], both["other"])))
     frame = pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **_FIGURES}, orient="row")
-    return frame.with_columns(
-        p_holm=pl.Series(holm(frame["p"].to_numpy().astype(np.float64)), dtype=pl.Float64),
-        tests=pl.lit(len(frame), pl.Int64),
-    )
+    p, least = (frame[name].to_numpy().astype(np.float64) for name in ("p", "least_p"))
+    adjusted, number = holm(p, least, tests)
+    return frame.with_columns(p_holm=pl.Series(adjusted, dtype=pl.Float64), tests=pl.lit(number, pl.Int64))
 
 
 def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | None, ...]:
@@ -176,7 +181,7 @@ def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | No
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
     value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
-    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, *counts
+    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, found.least, *counts
 
 
 def between(first: str, second: str) -> str:
@@ -234,23 +239,17 @@ def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
 def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[str]:
     if frame.is_empty():
         return []
-    first = frame.row(0, named=True)
     fewest, most = int(frame["clusters"].to_numpy().min()), int(frame["clusters"].to_numpy().max())
     notes = constant_keys(frame, constant)
     n = f"{frame['n'][0]:,} items, " if frame["n"].n_unique() == 1 else ""
     range_ = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    smallest, crossed = smallest_p(fewest), frame["crossed"].null_count() < len(frame)
+    crossed = frame["crossed"].null_count() < len(frame)
     tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
         f"{n}clusters: {range_} {clusters}",
         f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
         f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
-        f"p: by sign flips of clusters{tests}; p (Holm): corrected for {counted(first['tests'], 'test')}; "
-        + (
-            f"{fewest} clusters cannot give a p below {smallest:.2g}"
-            if smallest > SMALLEST_P
-            else f"a p below {SMALLEST_P:.0e} is given as {SMALLEST_P:.0e}"
-        ),
+        correction_note(frame, f"by sign flips of clusters{tests}", ""),
     ]
     if crossed:
         notes.append(f"interval, {_DETECTABLE} and p allow for verbs as clusters too")

@@ -169,14 +169,20 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
 
 
 def test_holm_adjusts_over_all_tests():
-    """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
+    """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that.
+
+    The same test under another name, and one without a difference, do not count.
+    """
     tests = {"a": 0.05, "b": 0.01, "c": 0.04}
-    rows = [summary.Row("D", "x", ALL, name, 0.1, None, None, 9, p=p) for name, p in tests.items()]
-    found = summary.with_holm(summary.frame([summary.Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
+    rows = [
+        summary.Row("D", "x", ALL, name, 0.1, None, None, 9, p=p, least_p=0.0, test=name) for name, p in tests.items()
+    ]
+    rows += [rows[0]._replace(metric="again"), rows[0]._replace(metric="same", p=1.0, least_p=1.0, test="same")]
+    found = summary.frame(summary.with_holm([summary.Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
     assert found.schema == summary.SCHEMA
-    assert found["metric"].to_list() == ["right", *tests]
-    assert found["tests"].to_list() == [None, 3, 3, 3]
-    assert found["p_holm"].to_list() == [None, *map(pytest.approx, [0.08, 0.03, 0.08])]
+    assert found["metric"].to_list() == ["right", *tests, "again", "same"]
+    assert found["tests"].to_list() == [None, 3, 3, 3, 3, 3]
+    assert found["p_holm"].to_list() == [None, *map(pytest.approx, [0.08, 0.03, 0.08, 0.08, 1])]
 
 
 @pytest.mark.parametrize(

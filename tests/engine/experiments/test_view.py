@@ -44,7 +44,17 @@ def compared(metric, dataset, condition, split, column=None, **others):
     figures = (0.25, -0.05, 0.5, 40, 20, 1.1, 0.31)
     sides = {"other_condition": condition, "other_split": split, "other_column": column, **others}
     return Row(
-        dataset, condition, split, metric, *figures, column=column, p=0.0123456, p_holm=0.0246912, tests=2, **sides
+        dataset,
+        condition,
+        split,
+        metric,
+        *figures,
+        column=column,
+        p=0.0123456,
+        least_p=0.001,
+        p_holm=0.0246912,
+        tests=2,
+        **sides,
     )
 
 
@@ -92,7 +102,18 @@ def gh22():
     for number, rank in product("1234", (1, 50)):
         p, figures = 0.5 if number == "3" else 0.0001, (0.1, -0.05, 0.25, 40, None, None, 0.2)
         sides = {"other_condition": "original", "other_split": f"{number}N@{rank}"}
-        row = Row("GH22", "original", f"{number}P@{rank}", "repetition_rate", *figures, p=p, p_holm=p, tests=8, **sides)
+        row = Row(
+            "GH22",
+            "original",
+            f"{number}P@{rank}",
+            "repetition_rate",
+            *figures,
+            p=p,
+            least_p=1e-4,
+            p_holm=p,
+            tests=8,
+            **sides,
+        )
         summary.append(row)
     summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
     return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None})

@@ -110,11 +110,32 @@ def test_students_test_has_the_p_of_its_distribution_and_a_mean_of_nothing_has_o
     assert (p_values.student_p(0.0, 0.0, 3.0), p_values.student_p(1.0, 0.0, 3.0)) == (1.0, SMALLEST_P)
 
 
+@given(st.lists(st.tuples(st.sampled_from([0.001, 0.01, 0.02, 0.04, 0.3, 1.0]), st.integers(1, 12)), min_size=1))
+def test_holm_counts_the_tests_that_can_give_such_a_p_each_once(own):
+    """Against a loop over the smallest p, the next one …: a test with c clusters that differ has no p below 2 / 2^c."""
+    least = np.array([smallest_p(clusters) for _, clusters in own])
+    p = np.maximum([given for given, _ in own], least)
+    found, number = holm(p, least)
+    wanted, below = {}, 0.0
+    for i in sorted(range(len(p)), key=lambda i: p[i]):
+        others = [j for j in range(len(p)) if j not in wanted and least[j] <= p[i]]
+        below = wanted[i] = min(1.0, max(below, p[i] * len(others)))
+    assert found == pytest.approx([wanted[i] for i in range(len(p))])
+    assert number == sum(clusters > 1 for _, clusters in own)
+    twice, same = holm(np.tile(p, 2), np.tile(least, 2), [*range(len(p))] * 2)
+    assert (twice.tolist(), same) == ([*found, *found], number)
+
+
 @given(arrays(float, st.integers(1, 12), elements=st.floats(0, 1)))
 def test_holm_keeps_the_order_and_raises_every_value(p):
-    adjusted = holm(p)
+    adjusted, number = holm(p, np.zeros_like(p))
+    assert number == len(p)
     assert (adjusted >= p).all()
     assert (adjusted <= 1).all()
     assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0).all()
     # Ascending 0.01, 0.03, 0.04 times 3, 2, 1: 0.03, 0.06, 0.04, and the last may not be below the one before.
-    assert holm(np.array([0.04, 0.01, 0.03])) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm(np.array([0.04, 0.01, 0.03]), np.zeros(3))[0] == pytest.approx([0.06, 0.03, 0.06])
+    # A test of 5 clusters, which cannot have a p of 0.01 or 0.03, is counted from 0.0625 on.
+    assert holm(np.array([0.04, 0.01, 0.0625]), np.array([0.0, 0.0, 2 / 2**5]))[0] == pytest.approx(
+        [0.04, 0.02, 0.0625]
+    )

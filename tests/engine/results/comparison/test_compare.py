@@ -69,13 +69,16 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     repeated = {(row["triplet"], row["pattern"]): row["repeated"] for row in run.items.iter_rows(named=True)}
     found = ng.compare(run).frame
     assert len(found) == 6
+    differ = found.filter(pl.col("least_p") < 1)
     for row in found.iter_rows(named=True):
         sums, by_verb = dict.fromkeys(pairs.values(), 0), dict.fromkeys(verbs.values(), 0)
         for triplet, pair in pairs.items():
             difference = int(repeated[triplet, row["first"]]) - int(repeated[triplet, row["second"]])
             sums[pair] += difference
             by_verb[verbs[triplet]] += difference
-        assert (row["n"], row["clusters"], row["crossed"], row["tests"]) == (len(pairs), 12, len(by_verb), 6)
+        assert (row["n"], row["clusters"], row["crossed"], row["tests"]) == (len(pairs), 12, len(by_verb), len(differ))
+        least = max(min(1, 2 / 2 ** np.count_nonzero([*own.values()])) for own in (sums, by_verb))
+        assert row["least_p"] == least
         difference = 100 * sum(sums.values()) / len(pairs)
         assert (row["difference"], row["unit"]) == (pytest.approx(difference), "percentage points")
         # Never below the p of either kind of clusters alone.
@@ -87,7 +90,7 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     for said in (
         "Difference of the repetition rates: first − second",
         "clusters: 12 name–profession pairs",
-        "corrected for 6 tests; 12 clusters cannot give a p below 0.00049",
+        f"corrected for {len(differ)} tests that can differ, each once; the least p that a test can give is 0.",
         "p: by sign flips of clusters, of verbs, and by Student's test for both; the largest one",
         "interval, detectable difference and p allow for verbs as clusters too",
     ):
@@ -131,8 +134,9 @@ def test_two_models_are_compared_on_what_both_have(runs):
     p = rows["CpTn"]["p"]
     assert p >= flipped(by_pair["sum"].to_list())
     assert {name: rows["CpTn"][name] for name in ("difference", "p", "p_holm")} == pytest.approx(
-        {"difference": 100 * by_pair["sum"].sum() / by_pair["n"].sum(), "p": p, "p_holm": min(1, 4 * p)}
-    )
+        {"difference": 100 * by_pair["sum"].sum() / by_pair["n"].sum(), "p": p, "p_holm": p}
+    )  # the other three patterns are the same in both
+    assert {row["tests"] for row in rows.values()} == {1}
     assert "CpTp" not in rows  # 100 % by construction in both: nothing is compared
 
 
@@ -189,7 +193,7 @@ def test_verbs_of_one_token_and_of_several_are_never_counted_together(mini, tmp_
         assert own["n"].unique().to_list() == [rates["n"][0]]
         for first, second, difference in own.select("first", "second", "difference").iter_rows():
             assert difference == pytest.approx(rate[first] - rate[second])
-    assert frame["tests"].unique().to_list() == [len(frame)]  # one family
+    assert frame["tests"].unique().to_list() == [(frame["least_p"] < 1).sum()]  # one family
 
 
 class Plain(Run):
@@ -219,6 +223,39 @@ def made(splits="ab"):
     return runs
 
 
+def test_a_family_has_the_tests_that_can_differ_each_once():
+    """Of 12 rows a plain loop tests 4: right answers and first choices are one, as is a group of all items.
+
+    Repeated words are the same for every model, and the group of three items cannot have a p below 2 / 2^3.
+    """
+    schema = ("dataset", "condition", "column", "split", "metric", "item", "value", "cluster")
+    rng, runs = np.random.default_rng(3), []
+    signs = rng.random((2, 30)) < [[0.2], [0.9]]
+    for name, right in zip(("one", "other"), signs, strict=True):
+        values = {"correct": right, "first": ~right, "repeats": np.arange(30) % 2, "number": right - rng.random(30)}
+        groups = {(None, "all"): range(30), ("kind", "every"): range(30), ("kind", "few"): range(3)}
+        rows = [
+            ("D", "c", column, split, metric, f"{i}", float(own[i]), f"{i}")
+            for (column, split), items in groups.items()
+            for metric, own in values.items()
+            for i in items
+        ]
+        runs.append(plain(name, pl.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)))
+    found = ng.compare(*runs)
+    p, least = found.frame["p"].to_numpy(), found.frame["least_p"].to_numpy()
+    by_key = dict(zip(found.frame.select("split", "metric").iter_rows(), zip(p, least, strict=True), strict=True))
+    once = [by_key["all", "correct"], by_key["all", "number"], by_key["few", "correct"], by_key["few", "number"]]
+    wanted = {}
+    for own in once:  # none of these p is below a smaller one after its own correction
+        wanted[own[0]] = min(1, own[0] * sum(other[0] >= own[0] and other[1] <= own[0] for other in once))
+    assert wanted[once[0][0]] < 0.05
+    for key, (own, _) in by_key.items():
+        [row] = found.frame.filter(split=key[0], metric=key[1]).to_dicts()
+        assert row["p_holm"] == (1 if key[1] == "repeats" else pytest.approx(wanted[own]))
+        assert row["tests"] == sum(own[1] < 1 for own in once)
+    assert f"corrected for {row['tests']} tests that can differ, each once" in " ".join(str(found).split())
+
+
 def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_room():
     runs = made()
     found = ng.compare(*runs).frame
@@ -226,7 +263,7 @@ def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_r
     two = ng.compare(runs[0], runs[2]).frame
     assert found.filter(first="small", second="large")["difference"].to_list() == two["difference"].to_list()
     assert found["tests"].to_list() == [6] * 6  # one family
-    assert found["p_holm"].to_list() == pytest.approx(list(holm(found["p"].to_numpy())))
+    assert found["p_holm"].to_list() == pytest.approx(list(holm(found["p"].to_numpy(), found["least_p"].to_numpy())[0]))
     apart = plain("apart", runs[2].outcomes().with_columns(item=pl.lit("other ") + pl.col("item")))
     found = ng.compare(*runs[:2], apart)
     assert len(found.frame) == 2
