@@ -1,5 +1,6 @@
 """What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -66,6 +67,10 @@ class SpanRun(TableRun):
         """What decides which text is the more probable one."""
         method = self.span.method
         return str(self.record.identity["scores"]) + ("" if method is None else f" ({method})")
+
+    @property
+    def used(self) -> Collection[str]:
+        return str(self.record.identity["scores"]), str(self.span.method)
 
     @property
     def told_score(self) -> str:

@@ -2,7 +2,7 @@
 
 import inspect
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,8 @@ class Run(Shown):
         sentence_keys: The columns of `sentence_rows` that name a sentence in every run with the same data, where it has
             them.
         renamed: Columns of `sentence_rows` → as people see them.
+        short_names: The columns of tables in which conditions have short names, such as CpTn: the last one of
+            `minimal_pairs`, and others with the same values. A page tells their meaning.
         drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
@@ -72,6 +74,7 @@ class Run(Shown):
     may_differ: ClassVar[Sequence[str]] = ()
     how_to_judge: ClassVar[str] = ""
     drop_of: ClassVar[tuple[str, str] | None] = None
+    short_names: ClassVar[Sequence[str]] = ()
     sentence_keys: ClassVar[Sequence[str]] = ("dataset", "condition", "item")
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -114,9 +117,9 @@ class Run(Shown):
         return []
 
     @property
-    def used(self) -> str:
-        """What the run used that its identity and its call do not tell, such as a method; for the papers to cite."""
-        return ""
+    def used(self) -> Collection[str]:
+        """What the run used that has a paper of its own: methods, and data sets by the names that papers have."""
+        return ()
 
     @property
     def groupings(self) -> Sequence[str]:

@@ -62,14 +62,14 @@ def paired_difference(
     labels = np.arange(len(first)) if clusters is None else clusters
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
-    mean, p, least = clustered_mean(sums, sizes), sign_flips(sums), smallest_p(np.count_nonzero(sums))
+    mean, p, least = clustered_mean(sums, sizes), sign_flips(sums), smallest_p(int(np.count_nonzero(sums)))
     if crossed is not None and min(mean.clusters, kinds := len(np.unique(crossed))) < mean.n:
         if min(mean.clusters, kinds) < 2:
             return PairedDifference(mean.value, None, None, mean.n, mean.clusters, 1.0, 1.0, None, kinds)
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
-        least = max(least, smallest_p(np.count_nonzero(others)))
+        least = max(least, smallest_p(int(np.count_nonzero(others))))
         each = [detectable(both, own) for own in (sums, others)]
         finds = None if None in each else max(own for own in each if own is not None)
         return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, least, finds, kinds)

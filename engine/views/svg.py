@@ -11,7 +11,6 @@ from ..basics.errors import InputError
 from ..basics.printable import as_label, printable, printable_lines
 from .charts import PAPER, Layout
 from .figure import Figure
-from .html import PLAIN, Codes
 from .palette import INK, on_page
 
 # Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4.
@@ -50,12 +49,9 @@ _CONFIG = {
 ET.register_namespace("", _SVG)
 
 
-def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Codes = PLAIN) -> str:
+def for_page(figure: Figure, identifier: str, layout: Layout = PAPER) -> str:
     """A part of a page, described for screen readers; `identifier` is unique on the page."""
     root = _drawn(figure, identifier, on_page, layout)
-    for text in root.iter(f"{{{_SVG}}}text"):
-        if meaning := codes.meaning("".join(text.itertext())):
-            _title(text, meaning)
     # As wide as the page, but texts are never much larger than those around them.
     root.set("style", f"max-width:{float(root.get('width', '0')) * 1.5:.0f}px")
     root.set("role", "img")
@@ -166,13 +162,6 @@ def _shown(value: Any, instead: Mapping[int, str]) -> Any:
     return printable_lines(value).translate(instead) if isinstance(value, str) else value
 
 
-def _title(element: ET.Element, text: str) -> None:
-    """What a browser shows on hover."""
-    own = ET.Element(f"{{{_SVG}}}title")
-    own.text = printable(text)
-    element.insert(0, own)
-
-
 def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
     is_guide = element.get("aria-roledescription") in {"axis", "legend", "title"}
     said = element.get("aria-label") if element.get("role") == "graphics-symbol" and not is_guide else None
@@ -195,4 +184,6 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
         if empty or unseen or child.get("display") == "none":
             element.remove(child)
     if said:
-        _title(element, said)
+        shown = ET.Element(f"{{{_SVG}}}title")  # on hover
+        shown.text = printable(said)
+        element.insert(0, shown)

@@ -63,6 +63,7 @@ class Table:
         texts: Column of the frame → column with what a person reads instead of its figure, where that is not null:
             `1.9 M` where a paper prints no more digits.
         remarks: What the results mean, in sentences. A terminal has them below all tables, CSV in a column.
+        leads: A column whose texts name chapters of a report: there, they lead to them.
 
     Raises:
         ValueError: A column is shown that the frame does not have.
@@ -75,6 +76,7 @@ class Table:
     notes: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    leads: str | None = None
 
     def __post_init__(self) -> None:
         named = [name for column in self.columns for name in column.names]

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from .formats import ROWS_AT_ONCE, Format, batches
+from .labels import numbered
 from .table import Table
 from .to_json import json_text
 
@@ -42,14 +43,17 @@ def _with_remarks(table: Table) -> pl.DataFrame:
     frame = flat(table.figures)
     if not table.remarks or frame.is_empty():
         return frame
-    return frame.with_columns(remarks=pl.Series([" ".join(table.remarks), *[None] * (len(frame) - 1)], dtype=pl.String))
+    name = numbered([*frame.columns, "remarks"])[-1]
+    said = pl.Series(name, [" ".join(table.remarks), *[None] * (len(frame) - 1)], dtype=pl.String)
+    return frame.with_columns(said)
 
 
 def _csv(tables: Sequence[Table], _: int) -> str:
     frames = [_with_remarks(table) for table in tables]
     if len(frames) > 1:
+        name = numbered([*dict.fromkeys(own for frame in frames for own in frame.columns), "table"])[-1]
         titled = zip(frames, tables, strict=True)
-        frames = [frame.select(pl.lit(table.title).alias("table"), pl.all()) for frame, table in titled]
+        frames = [frame.select(pl.lit(table.title).alias(name), pl.all()) for frame, table in titled]
     return pl.concat(frames, how="diagonal_relaxed").write_csv() if frames else ""
 
 

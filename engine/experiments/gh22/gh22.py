@@ -71,6 +71,8 @@ def load_variant(variant: Variant) -> PatternSet:
 class Gh22Run(RequestedRun):
     """A finished run: `items` has one row for each ACT and pattern, `acts` has the ACTs."""
 
+    short_names: ClassVar[Sequence[str]] = ("pattern",)
+
     @cached_property
     def acts(self) -> pl.DataFrame:
         return read_frame(self.folder, finished_stage(self.folder, Acts.name), ACTS_FILE)
@@ -312,7 +314,10 @@ class Gh22(Requested):
         shown = run.tables()
         lowered = [_drops_figure(run, *own) for own in zip(run.patterns, shown[1::2], strict=True)]
         repeated = [_rates_figure(run, *own) for own in zip(run.patterns, shown[::2], strict=True)]
-        note = "Rank is that of the ACT among the model's own predictions for the first sentence."
+        note = (
+            "An ACT is the verb, or another word for what somebody does, that a model may repeat. "
+            "Rank is that of the ACT among the model's own predictions for the first sentence."
+        )
         first = [f"{said} (p < 0.05, adjusted with Holm's method).", asked]
         return [
             Section("Does a negation lower the repetition?", first, lowered),

@@ -4,7 +4,7 @@ A minimal pair is a choice between two sentences. The perplexity is exp(-sum of 
 sentences of a split; for a masked model the pseudo-perplexity of Salazar et al. (2020), section 2.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,7 @@ _PROBABLE = replace(
     scale=1,
 )
 _SENTENCE = ("sentence", "text")
+_BLIMP = "blimp"  # whose tables are also read from a user's own folder
 _OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
 # The columns of published minimal pairs: the good and the bad sentence, the groups, the cluster (what comes from one
 # template). A table that has them all is read so, without any option.
@@ -122,6 +123,11 @@ class LikelihoodRun(SpanRun):
         keys = ("data sha256",) if self.columns.has_pairs else ("data sha256", "scores", "method")
         scores = {key: self.record.identity[key] for key in keys}
         return {**scores, "prefix": self.columns.prefix, "joiner": self.columns.joiner}
+
+    @property
+    def used(self) -> Collection[str]:
+        blimp = [_BLIMP] if {*_PUBLISHED[0][2]} <= {*self.columns.groups} else []
+        return [*super().used, *blimp]
 
     @property
     def score(self) -> str:

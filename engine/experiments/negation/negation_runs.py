@@ -1,6 +1,6 @@
 """What `ng.select` and `ng.score` return: the results of the Self-Contained Negation Test."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +97,10 @@ class SelectionRun(Run):
         table = selection_table(self.summary, published(self.summary["model"], self.patterns))
         return [table, *selected_apart(self.summary)]
 
+    @property
+    def used(self) -> Collection[str]:
+        return () if self.several is None else (SEVERAL,)
+
     def methods(self, test: str) -> str:
         return selection_methods(self.summary, self.record.identity, test)
 
@@ -163,6 +167,7 @@ class ScoresRun(Run):
     stage: ClassVar[str] = "score"
     clusters: ClassVar[str] = "name–profession pairs"
     may_differ: ClassVar[Sequence[str]] = ("coreference",)
+    short_names: ClassVar[Sequence[str]] = ("condition", "pattern", "first", "second", "forbidden", "control")
     drop_of: ClassVar[tuple[str, str] | None] = (DATASET, "repetition_rate")
     sentence_keys: ClassVar[Sequence[str]] = ("condition", *PAIR, "verb")
 
@@ -203,6 +208,10 @@ class ScoresRun(Run):
     def coreference(self) -> str:
         """What the target sentence is about: a value of `Coreference`."""
         return str(self.selection.summary["coreference"])
+
+    @property
+    def used(self) -> Collection[str]:
+        return self.selection.used
 
     def methods(self, test: str) -> str:
         selected, patterns = self.selection.methods(test), self.selection.patterns

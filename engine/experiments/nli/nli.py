@@ -1,6 +1,6 @@
 """Natural language inference with negation (Hossain et al. 2020), `negengine nli`; its Tables 5 and 7."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -191,8 +191,8 @@ class NliRun(RequestedRun):
         )
 
     @property
-    def used(self) -> str:
-        return TRAINER if self.record.metadata.get("training") else ""
+    def used(self) -> Collection[str]:
+        return [*self.sources, *([TRAINER] if self.record.metadata.get("training") else [])]
 
     @property
     def conditions(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 The model is right if a wanted target is its first choice, or an unwanted one is not; else nothing is right or wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -54,6 +54,7 @@ _column = partial(Option, metavar="COLUMN")
 _columns = partial(_column, kind=list[str])
 MOST_TOP = 100
 TOKENS = "tokens"  # of a target
+SEVERAL = "targets of several tokens"  # what a reference is for
 # Metric → what a sentence says of its difference: name, scale, unit, digits.
 _COMPARED: Mapping[str, tuple[str, float, str, int]] = {
     IS_TOP1: ("share of first choices", 100, " points", 1),
@@ -109,8 +110,8 @@ class ProbeRun(TableRun):
         return [*said, *said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *audit]
 
     @property
-    def used(self) -> str:
-        return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
+    def used(self) -> Collection[str]:
+        return (str(self.record.identity["method"]), SEVERAL) if self._several else ()
 
     def methods(self, test: str) -> str:
         identity, rows = self.record.identity, self.asked[ROW].n_unique()

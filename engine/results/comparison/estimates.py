@@ -192,7 +192,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
     if (points.group_by(_CATEGORY).agg(pl.col("n").n_unique())["n"] > 1).any():
         said = [OTHER_ITEMS]
-    return Table(title, frame, columns, notes=[*notes, *said], texts=texts)
+    return Table(title, frame, columns, notes=[*notes, *said], texts=texts, leads=MODEL)
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
@@ -225,5 +225,5 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         ]
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)
-        tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows)))
+        tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))
     return tables

@@ -22,7 +22,7 @@ from ..comparison.compare import between, compare, differences_table
 from ..comparison.estimates import MODEL, PRINTED, SHOWN, category, differing, labelled, models_in_rows
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
-from .single_sentences import asked, codes, examples
+from .single_sentences import asked, examples, terms
 
 _COLUMNS = {
     **dict.fromkeys(("stage", "pattern", "precision", "reason"), pl.String),
@@ -39,7 +39,7 @@ def chapter(run: Run, title: str) -> Chapter:
     sections = list(own.sections(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
     sections[0] = replace(sections[0], is_answer=True)
     parts = [*asked(run), *sections, *examples(run), *precision(run), provenance(run)]
-    return Chapter(title, parts, codes=codes(run))
+    return Chapter(title, parts, terms=terms(run))
 
 
 def precision(run: Run) -> list[Section]:
@@ -147,7 +147,7 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
         if figures:
             sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
     sections += _differences(runs, names)
-    together = Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].codes)
+    together = Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].terms)
     return [together, *single]
 
 
@@ -173,8 +173,10 @@ def joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     common = set.intersection(*(set(figure.table.notes) for _, figure in figures))
     notes = [note for note in figures[0][1].table.notes if note in common]
     notes += [f"{name}: {note}" for name, figure in figures for note in figure.table.notes if note not in common]
-    heading, columns = widest.title.partition(":")[0], [Column(MODEL, MODEL), *widest.columns]
-    table = replace(widest, title=heading, frame=frame, section=MODEL, columns=columns, notes=notes)
+    columns = [Column(MODEL, MODEL), *widest.columns]
+    what = plot.title if isinstance(plot, Points) else plot.y_title
+    title = f"{what[:1].upper()}{what[1:]}, by model"
+    table = replace(widest, title=title, frame=frame, section=MODEL, columns=columns, notes=notes, leads=MODEL)
     alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
     return Figure(f"all-{first.name}", drawn, table, alt, first.caption, wide=first.wide or isinstance(drawn, Lines))
 

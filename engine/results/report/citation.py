@@ -16,7 +16,7 @@ from ...basics.errors import InputError
 from ...basics.numerals import with_minus
 from ...basics.printable import counted
 from ...basics.versions import source_address
-from ...experiments.data_sets.sources import sources
+from ...experiments.data_sets.sources import Source, sources
 from ...experiments.registry import experiment
 from ...inference.exported import FP32_ON_DEVICE, REFERENCE
 from ...library.call import files_in
@@ -184,9 +184,16 @@ def _export(run: Run) -> dict[str, Any]:
 
 def _papers(run: Run) -> tuple[Reference, ...]:
     own = experiment(run.stage)
-    told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(own.references) if own else ()
-    return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
+    used = {None, *run.used, *(own.name for own in _data_sets(run))}
+    return tuple(paper for paper in found if paper.dataset in used)
+
+
+def _data_sets(run: Run) -> list[Source]:
+    """The data sets that a run has read: its probe's where it has no argument, or the one with this name."""
+    given = run.record.metadata.get("call", {}).get("arguments", {}).get("data")
+    name = given.partition(":")[0] if isinstance(given, str) else None
+    return [own for own in sources().values() if own.probe == run.stage and (given is None or own.name == name)]
 
 
 def _model(run: Run) -> str:
@@ -231,11 +238,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
     exports = {run.model_name: _export(run) for run in runs}
     seeds = [own.identity.get("seed", own.metadata.get("seed")) for stage in stages for own in stage]
     calls = [run.record.metadata.get("call", {}).get("arguments", {}) for run in runs]
-    named = []  # data sets that a run has read: its probe's where it has no argument, or the one with this name
-    for run, arguments in zip(runs, calls, strict=True):
-        given = arguments.get("data")
-        name = given.partition(":")[0] if isinstance(given, str) else None
-        named += [own for own in sources().values() if own.probe == run.stage and (given is None or own.name == name)]
+    named = [own for run in runs for own in _data_sets(run)]
     own_files = [Path(entry["path"]).name for arguments in calls for entry in files_in(arguments)]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     made = [", ".join(map(" ".join, found.get("made from", {}).items())) for found in exports.values()]

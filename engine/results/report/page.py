@@ -3,10 +3,9 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from markupsafe import Markup
 from ...basics.printable import printable
 from ...views import Figure, Section
 from ...views.charts import PAGE, PHONE
-from ...views.html import Codes, isolated_names, table_html
+from ...views.html import Terms, prose, table_html
 from ...views.palette import declarations, variables
 from ...views.svg import for_page
 
@@ -32,7 +31,7 @@ class Chapter:
     title: str
     sections: Sequence[Section]
     summary: Sequence[str] = field(default=())
-    codes: Mapping[str, str] = field(default_factory=dict)  # short names, such as `CpTn` → what they stand for
+    terms: Terms = field(default_factory=dict)  # in the tables
     about: Sequence[str] = ()  # further texts that, in a table, lead to this chapter as its title does
 
 
@@ -50,7 +49,6 @@ def page(title: str, chapters: Sequence[Chapter], separator: str = ",") -> str:
             {
                 "id": f"c{number}",
                 "chapter": chapter,
-                "codes": Codes(chapter.codes),
                 "sections": [{"id": f"s{number}-{i}", "section": own} for i, own in enumerate(chapter.sections, 1)],
             }
             for number, chapter in enumerate(chapters, 1)
@@ -76,17 +74,16 @@ def _template() -> Any:
     )
     environment.filters |= {
         "table": lambda table, *page: Markup(table_html(table, *page)),  # noqa: S704 - every text in it is escaped
-        "told": lambda text, codes: Markup(codes.prose(text)),  # noqa: S704 - every text in it is escaped
+        "told": lambda text: Markup(prose(text)),  # noqa: S704 - every text in it is escaped
         "is_long": lambda table: len(table.frame) > _SHORT,
         "pictures": _pictures,
         "shown": printable,
-        "printable": lambda text: Markup(isolated_names(escape(printable(text)))),  # noqa: S704 - escaped
     }
     return environment.get_template("page.html")
 
 
-def _pictures(figure: Figure, name: str, codes: Codes) -> Markup:
-    drawn = {"broad": for_page(figure, name, PAGE, codes), "narrow": for_page(figure, f"{name}-n", PHONE, codes)}
+def _pictures(figure: Figure, name: str) -> Markup:
+    drawn = {"broad": for_page(figure, name, PAGE), "narrow": for_page(figure, f"{name}-n", PHONE)}
     shown = (f'<div class="picture {kind}">\n{svg}\n</div>' for kind, svg in drawn.items())
     return Markup("\n".join(shown))  # noqa: S704 - checked: drawing elements alone
 

@@ -1,6 +1,5 @@
 """What a report shows of single sentences: minimal pairs and failures, from the columns of `Run.sentence_rows`."""
 
-import re
 from functools import lru_cache
 
 import polars as pl
@@ -12,6 +11,7 @@ from ...inference.again import drawn
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS, names_for_people
 from ...views import Column, Section, Table
+from ...views.html import Terms
 from .chosen_sentences import YES_NO
 
 SAMPLE = WORST = 100  # sentences of each kind
@@ -27,12 +27,6 @@ _HEADINGS = {
     FAILED: "wrong",
     "rank": "rank",
     "logprob": "log-probability",
-}
-_TERMS = {
-    "ACT": "the verb, or another word for what somebody does, that a model may repeat",
-    "NAME": "a first name, such as Mary",
-    "PROF": "a profession, such as a nurse",
-    "Holm": "p after Holm's correction for all tests of this run",
 }
 _MOST_PAIRS = 12
 
@@ -101,14 +95,14 @@ def asked(run: Run) -> list[Section]:
     return [Section("What is asked, and what does the model answer?", [own.asks] if own.asks else [], tables=[table])]
 
 
-def codes(run: Run) -> dict[str, str]:
-    """Short names with what they stand for: terms, and conditions that are not words, such as CpTn."""
-    found = dict(_TERMS)
-    for row in minimal_pairs(run).iter_rows(named=True):
+def terms(run: Run) -> Terms:
+    """What the short names of a run's conditions, such as CpTn, stand for."""
+    found: dict[str, dict[str, str]] = {name: {} for name in run.short_names}
+    for row in minimal_pairs(run).iter_rows(named=True) if found else ():
         text = " ".join(str(row[name]) for name in TEXTS if name in row)
         wanted = f" A model that understands says {row['wanted']}." if row["wanted"] else ""
-        names = (str(row[place]) for place in run.minimal_pairs[1] if place in row)
-        found |= {name: text + wanted for name in names if re.fullmatch(r"(?=.*[A-Z0-9])\w{1,12}", name)}
+        for place in run.short_names:
+            found[place][row[run.minimal_pairs[1][-1]]] = text + wanted
     return found
 
 

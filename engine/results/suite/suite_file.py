@@ -85,7 +85,7 @@ class SuiteFile:
         if not isinstance(keep_exports := file.document.get("keep_exports", True), bool):
             raise InputError(f"{file.line('keep_exports')}: keep_exports is {keep_exports!r}; give true or false")
         models, notes = _read_models(file)
-        probes = _probes(file, [model.label for model in models])
+        probes = _probes(file, models)
         if len(models) * len(probes) > _MOST_MEMBERS:
             raise InputError(f"{path}: {len(models) * len(probes):,} runs; a suite has at most {_MOST_MEMBERS:,}")
         table = file.document.get("run", {})
@@ -96,10 +96,10 @@ class SuiteFile:
         return cls(path, name, Opening(**table), models, probes, digest, notes, keep_exports)
 
 
-def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
+def _probes(file: TomlFile, models: Sequence[SuiteModel]) -> list[SuiteProbe]:
     found: list[SuiteProbe] = []
     for number, table in enumerate(file.tables(_PROBES)):
-        found += _variants(file, number, table, labels)
+        found += _variants(file, number, table, models)
     if not found:
         such = f'probe = "{next(iter(experiments()))}"'
         raise InputError(f"{file.line(_PROBES)}: no probe; each is a table [[probe]] with a line such as {such}")
@@ -108,7 +108,7 @@ def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
     return found
 
 
-def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequence[str]) -> list[SuiteProbe]:
+def _variants(file: TomlFile, number: int, table: dict[str, Any], models: Sequence[SuiteModel]) -> list[SuiteProbe]:
     def where(key: str | None) -> str:
         return file.line_of(_PROBES, number, key)
 
@@ -139,11 +139,13 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
         name = "-".join([label, *plain])
         if not is_file_name(name):
             raise InputError(f"{where('vary')}: {name[:80]!r} cannot be the name of a folder; use shorter values")
-        found.append(SuiteProbe(name, function, full, _models(table, labels, where), where("probe")))
+        found.append(SuiteProbe(name, function, full, _models(table, models, where), where("probe")))
     return found
 
 
-def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str | None], str]) -> Sequence[str] | None:
+def _models(
+    table: dict[str, Any], models: Sequence[SuiteModel], where: Callable[[str | None], str]
+) -> Sequence[str] | None:
     """The models that a probe is restricted to: labels, or the name of a training run for all of its checkpoints."""
     wanted = table.get("models")
     if wanted is None:
@@ -152,8 +154,9 @@ def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str |
         raise InputError(f"{where('models')}: models must be a list of names")
     found: list[str] = []
     for name in wanted:
-        own = [label for label in labels if label == name or label.startswith(f"{name}@")]
+        own = [model.label for model in models if name in {model.label, model.series}]
         if not own:
+            labels = [model.label for model in models]
             near, listed = did_you_mean(name, labels), ", ".join([*labels[:12], *["…"] * (len(labels) > 12)])
             raise InputError(f"{where('models')}: no [[model]] is named {name[:60]!r}; {near}They are {listed}")
         found += own

@@ -17,7 +17,7 @@ from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
 from ..report.page import Chapter, page
 from ..report.report import refuse_foreign, write_figures, write_page
-from ..report.single_sentences import codes
+from ..report.single_sentences import terms
 from .suite_members import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"
@@ -49,7 +49,7 @@ def write_report(
     without = [one for one in listed["name"] if one not in {name for own in chapters for name in own.about}]
     rows = listed.sort(pl.col("name").is_in(without), maintain_order=True)
     columns = [Column("run", "name"), *(one for one in overview.columns if one.value not in {"run", "probe", "model"})]
-    table = replace(overview, frame=rows, columns=columns)
+    table = replace(overview, frame=rows, columns=columns, leads="name")
     first = Chapter("All runs", [Section("Which runs are there?", tables=[table])])
     last = [Chapter("Runs without a result", [Section("Why is there no result?", told)], about=without)] if told else []
     write_page(path, page(name, [first, *chapters, *last]))
@@ -70,7 +70,7 @@ def _chapters(
     if len(runs) > _MOST_RUNS:
         note = "`negengine report RUN` writes the report of one run, and `negengine compare RUN RUN` compares runs."
         every = [*sections, Section("Each run", [note])]
-        return [Chapter(f"{probe}: {len(runs)} models", every, codes=codes(runs[0]), about=names)], named
+        return [Chapter(f"{probe}: {len(runs)} models", every, terms=terms(runs[0]), about=names)], named
     try:
         open_runs(runs)
         together, *single = chapters_of(runs) if len(runs) > 1 else [Chapter("", []), chapter(runs[0], runs[0].label)]
@@ -79,7 +79,7 @@ def _chapters(
         single = [chapter(run, run.label) for run in runs]
     joint = [figure for section in together.sections for figure in section.figures]
     named += [(f"{probe}-{figure.name}", figure) for figure in joint]
-    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary, single[0].codes)
+    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary, single[0].terms)
     titled = zip(single, names, strict=True)
     return [first, *(replace(one, title=f"{probe}: {one.title}", about=[name]) for one, name in titled)], named
 
