@@ -238,4 +238,4 @@ def test_what_a_run_can_find_is_told_of_fractions_alone():
     run = asked_run(Lama.results, frame([compared("right", "D", "c", "a", other_split="b"), of_numbers]))
     columns = [Values("right", "right", style=POINTS), Values("log-probability", "logprob", style={"decimals": 2})]
     table = View("t", ("dataset",), columns, compares=True, test="x").table(run)
-    assert "true differences from 31.0 points on are found with a power of 80 %" in table.notes
+    assert "true differences of 31.0 points or more are found with 80 % power" in table.notes
