@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
 from types import SimpleNamespace
@@ -20,8 +21,10 @@ import negengine as ng
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from negengine.engine.cli import main
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.engine.library import model as loading
+from negengine.engine.runs.stderr import Messages
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -385,3 +388,41 @@ def interrupt(monkeypatch) -> Callable[[object, str, int], list[str]]:
         return calls
 
     return at_call
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int | str | None
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.err.splitlines()[-1]
+
+
+@pytest.fixture
+def home(tmp_path_factory, monkeypatch):
+    """No GPU, no data set in the cache, and no batch system that may have started the tests."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "PBS_", "LSB_", "SKYPILOT_", "JOB_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("NEGENGINE_DATA", str(folder / "data"))
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capfd, home) -> Callable[..., Done]:
+    """Runs a command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEGENGINE_MODELS", "")  # what a command sets is set back
+    for name in ("quiet", "log"):
+        monkeypatch.setattr(Messages, name, getattr(Messages, name))
+
+    def run(*arguments) -> Done:
+        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])
+        capfd.readouterr()
+        return Done(main.run(), *capfd.readouterr())
+
+    return run

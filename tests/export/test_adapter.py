@@ -89,7 +89,8 @@ def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_pa
     assert "adapter_model.safetensors is damaged or cut off" in found["weights"]
     (lora / "adapter_config.json").write_text('{"lora_alpha": "six"}')
     refused(r"adapter_config\.json: not as peft writes it")
-    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *named: tmp_path / named[1] / "config.json")
+    found = lambda *_, revision: tmp_path / revision / "config.json"  # noqa: E731
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", found)
     save_adapter(lora, {})
     assert locate(str(lora), base="lab/tiny@v1").base == "lab/tiny@v1"
 

@@ -2,13 +2,11 @@
 
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli import main
 from negengine.engine.inference.exported import load_exported
 from negengine.export import checkpoint_files, inventory, needs
 from negengine.export.build import build
@@ -136,20 +134,17 @@ LINES = r"""tiny can be exported for fill-mask
 """
 
 
-def test_all_that_stands_against_an_export_is_said_at_once_and_nothing_is_written(copy, capsys, monkeypatch, tmp_path):
-    def status(*arguments) -> int:
-        monkeypatch.setattr(sys, "argv", ["negengine", "export", "--check", str(copy), *arguments])
-        return main.run()
-
-    monkeypatch.chdir(tmp_path)
-    assert status() == 0
-    assert re.fullmatch(LINES, capsys.readouterr().out)
+def test_all_that_stands_against_an_export_is_said_at_once_and_nothing_is_written(copy, command, tmp_path):
+    done = command("export", "--check", copy)
+    assert done.status == 0
+    assert re.fullmatch(LINES, done.out)
     config = json.loads((copy / "config.json").read_text("utf-8"))
     (copy / "config.json").write_text(json.dumps(config | {"model_type": "longformer"}), "utf-8")
     (copy / "model.safetensors").unlink()
     (copy / "tokenizer.json").write_text("{}")
-    assert status("--json") == 2
-    said = json.loads(capsys.readouterr().out)
+    done = command("export", "--check", copy, "--json")
+    said = json.loads(done.out)
+    assert done.status == 2
     assert (said["model"], said["possible"]) == ("tiny", False)
     against = {item["what"]: item["said"] for item in said["findings"] if not item["possible"]}
     assert against["family"].startswith("the family longformer cannot be exported: its windows of attention")

@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import sys
 
 import negengine as ng
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import torch
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter, PoolingType, quants
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli import main
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.export import gguf_file
@@ -176,13 +174,11 @@ ARCHITECTURE = r"transformers \S+ cannot read its architecture: .*unheard"
         (lambda path: written(path, tokenizer="rwkv"), "cannot read its tokenizer: .*rwkv"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(
-    damage, said, tmp_path, cache, monkeypatch, capfd
-):
+def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(damage, said, tmp_path, cache, command):
     path = damage(tmp_path / "bad.gguf")
-    monkeypatch.setattr(sys, "argv", ["negengine", "export", str(path), "-o", str(tmp_path / "out")])
-    assert main.run() == 2
-    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("negengine: ")]
+    done = command("export", path, "-o", tmp_path / "out")
+    assert done.status == 2
+    told = [line for line in done.err.splitlines() if line.startswith("negengine: ")]
     assert len(told) == 1
     assert re.search(said, told[0])
     assert str(path) in told[0]

@@ -15,7 +15,6 @@ import pytest
 import torch
 import transformers as hf
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli import main
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.checkpoint import load, load_config, load_tokenizer, locate
@@ -145,12 +144,10 @@ def test_warnings_that_say_something_of_numbers_are_said_once_in_one_line(capsys
 
 
 # ---------------------------------------------------------------- the whole way
-def test_the_padding_id_matters_only_where_positions_count_by_it(saved, tmp_path, monkeypatch, capsys):
+def test_the_padding_id_matters_only_where_positions_count_by_it(saved, tmp_path, command):
     _, folder = saved(bert, pad_token_id=7)  # a word
     out = tmp_path / "it's mine"
-    monkeypatch.setattr(sys, "argv", ["negengine", "export", str(folder), "-o", str(out)])
-    assert main.run() == 0
-    assert f"next, `negengine select {shlex.quote(str(out))}`" in capsys.readouterr().err
+    assert f"next, `negengine select {shlex.quote(str(out))}`" in command("export", folder, "-o", out).err
     exported = load_exported(out)
     assert exported.padding_id is None
     assert exported.info["inventory"] == read(folder)[1].digest

@@ -19,7 +19,7 @@ import pytest
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.basics.option import Opening
-from negengine.engine.cli import doctor, main
+from negengine.engine.cli import doctor
 from negengine.engine.inference import tally
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
@@ -311,17 +311,16 @@ REFUSED = [
 
 @pytest.mark.parametrize(("attributes", "words", "said"), REFUSED)
 def test_what_the_program_cannot_do_is_one_line_with_status_2(
-    attributes, words, said, plugged, mini, monkeypatch, capsys
+    attributes, words, said, plugged, mini, monkeypatch, command
 ):
     plugged(WebGpu, GPU, opened=[OPENS, OPENS], **attributes)
     monkeypatch.setattr(executors.ThisProcess, "start", Mock(side_effect=StoppedError("--device webgpu:0 was lost")))
-    monkeypatch.chdir(mini.folder.parent)
-    command = f"negengine select {mini.folder} --device webgpu{words} --output run".split()
-    monkeypatch.setattr(sys, "argv", command)
-    assert main.run() == 2
-    (line,) = [own for own in capsys.readouterr().err.splitlines() if own.startswith("negengine: ")]
+    asked = f"select {mini.folder} --device webgpu{words} --output run"
+    done = command(*asked.split())
+    assert done.status == 2
+    (line,) = [own for own in done.err.splitlines() if own.startswith("negengine: ")]
     assert said in line
-    assert ("To resume: " + " ".join(command) in line) == ("lost" in said)
+    assert (f"To resume: negengine {asked}" in line) == ("lost" in said)
     group = SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: [SimpleNamespace(op_type="Det")])
     session = SimpleNamespace(get_provider_graph_assignment_info=lambda: [group])
     with pytest.raises(InputError, match=r"^m\.onnx: WebGPU cannot run Det of this model: use --device cpu$"):

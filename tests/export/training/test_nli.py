@@ -1,13 +1,11 @@
 """`negengine nli train` on a synthetic task: train, export, test by the engine, compare with and without negation."""
 
 import json
-import sys
 
 import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli import main
 from negengine.engine.library.training_options import NliOptions
 from negengine.engine.results.report.citation import cite
 from negengine.export import needs
@@ -141,23 +139,17 @@ def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue,
     assert "seed 42, the best epoch on dev with a patience of 1)" in found.trained[0].run.methods("")
 
 
-def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, monkeypatch, capfd):
-    options = ["--epochs=1", "--batch-size=64", "--max-length=32", "--device=cpu", "--threads=1", "--json"]
-
-    def run(*arguments):
-        words = ["nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", *arguments, *options]
-        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, words)])
-        return main.run(), *capfd.readouterr()
-
-    monkeypatch.chdir(tmp_path)
-    status, out, err = run("rte")
-    document = json.loads(out)
-    assert (status, document["task"]) == (0, "RTE")
+def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, command):
+    train = ("nli", "train", encoder(), "--task", "rte", "--data", glue, "--epochs=1", "--batch-size=64")
+    train += ("--max-length=32", "--device=cpu", "--threads=1", "--json", "-o")
+    done = command(*train, "rte")
+    document = json.loads(done.out)
+    assert (done.status, document["task"]) == (0, "RTE")
     assert (document["settings"]["batch_size"], document["settings"]["learning_rate"]) == (64, 2e-5)  # the paper's
-    assert "rte: the classifier is written; next, `negengine export rte -o rte/onnx`" in err
-    status, _, err = run("out", "--lr", "0")
-    assert status == 2
-    assert err.splitlines()[-1].startswith("negengine: --lr 0.0: give a number above 0")
+    assert "rte: the classifier is written; next, `negengine export rte -o rte/onnx`" in done.err
+    done = command(*train, "out", "--lr", "0")
+    assert done.status == 2
+    assert done.said.startswith("negengine: --lr 0.0: give a number above 0")
     assert not (tmp_path / "out").exists()
 
 
