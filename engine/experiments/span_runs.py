@@ -108,7 +108,7 @@ class SpanRun(TableRun):
             correct=correct,
             failed=~correct,
         )
-        usual = super().sentence_rows().drop("sentence", "condition")
+        usual = super().sentence_rows().drop("sentence", "condition", FAILED)
         told = pl.concat([usual, own], how="horizontal")
         names = told.collect_schema().names()
         return told.select(list(dict.fromkeys([*(name for name in COLUMNS if name in names), *names])))

@@ -116,7 +116,7 @@ def test_needs_follow_from_the_files_of_weights_and_too_little_is_refused(tmp_pa
         needed(1)
     assert needs.free_memory() > 1e8
     assert needs.free_disk(tmp_path / "not" / "there") > 0
-    said = "tiny: exporting it needs about 7.0 GB of memory and 2.0 GB of disk, but only "
+    said = "tiny needs about 7.0 GB of memory and 2.0 GB of disk, but only "
     for memory, disk, only in ((6e9, 9e9, "6.0 GB of memory"), (9e9, 1e9, "1.0 GB are free in ")):
         monkeypatch.setattr(needs, "free_memory", lambda free=memory: free)
         monkeypatch.setattr(needs, "free_disk", lambda _, free=disk: free)
