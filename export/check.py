@@ -28,7 +28,16 @@ from .checkpoint import (
     locate,
 )
 from .families import FAMILIES, first_position, has_standard_attention, longest_of
-from .inventory import SAFE, take, tensors_of, tensors_on_hub, weight_files, weights_of
+from .inventory import (
+    SAFE,
+    refuse_unsound,
+    take,
+    tensors_of,
+    tensors_on_hub,
+    weight_files,
+    weights_of,
+    without_weights,
+)
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
@@ -97,12 +106,15 @@ class _Looks:
 
     def head(self) -> str:
         """What is known of its weights: their names in the files, or the class that saved them."""
-        wanted, files, tensors = self.task.head.families[type(self.config)].__name__, None, None
+        kind, files, tensors = self.task.head.families[type(self.config)], None, None
+        wanted = kind.__name__
         if self.at("weights").possible:  # else that is said there
             files = weight_files(self.source)
             tensors = tensors_on_hub(self.source) if files is None else tensors_of(files)
         if tensors:
             inventory = take(self.source, self.task.head, self.config, tensors, files or ())
+            name = self.source.name
+            refuse_unsound(name, without_weights(name, kind, self.config), files or (), inventory)
             return "; ".join([f"{wanted}, whose weights are all there", *inventory.lines()])
         saved = [name for name in self.config.architectures or [] if name != wanted]
         doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""

@@ -51,7 +51,7 @@ def drawn(model: PreTrainedModel, checkpoint: Checkpoint) -> list[Sample]:
     found = []
     for text in np.concatenate(texts).astype(np.int32):
         for at in asked.tolist():
-            ids, expected = text.copy(), int(text[at])
+            ids, expected = text[: at if checkpoint.is_causal else None].copy(), int(text[at])
             if not checkpoint.is_causal:
                 ids[at] = tokenizer.mask_token_id
             found.append(Sample(ids, at - checkpoint.is_causal, expected=expected, is_known=True))

@@ -318,9 +318,8 @@ def take(
         raise InputError(f"{name} is not a {head.noun}: its weights lack {min(missing)}{more}")
     if left:
         raise InputError(f"{name}: {_unread(left, kind, config)}")
-    _refuse_unsound(name, kind, config, files, unread)
     if source.adapter and not is_untied:
-        adapter.merge(_without_weights(name, kind, config), source.adapter)
+        adapter.merge(without_weights(name, kind, config), source.adapter)
     return Inventory(tensors, kind.__name__, shared, is_untied, tuple(sorted(unread)), method)
 
 
@@ -353,7 +352,7 @@ def _tied_head(
     """A head without a tensor → the word embeddings, where transformers 4 shared them, and 5 does so no more (LUKE)."""
     if not missing or not getattr(config, "tie_word_embeddings", True):
         return {}
-    model = _without_weights(name, kind, config)
+    model = without_weights(name, kind, config)
     names = {id(own): key for key, own in model.named_parameters()}
     head, words = model.get_output_embeddings(), model.get_input_embeddings()
     head, words = (names.get(id(getattr(own, "weight", None)), "") for own in (head, words))
@@ -363,13 +362,14 @@ def _tied_head(
 def _groups(name: str, kind: type[PreTrainedModel], config: PretrainedConfig) -> list[list[str]]:
     """The names of the parameters that a model has under several names."""
     names: dict[int, list[str]] = {}
-    for own, weight in _without_weights(name, kind, config).named_parameters(remove_duplicate=False):
+    for own, weight in without_weights(name, kind, config).named_parameters(remove_duplicate=False):
         names.setdefault(id(weight), []).append(own)
     return [group for group in names.values() if len(group) > 1]
 
 
-def _without_weights(name: str, kind: type[PreTrainedModel], config: PretrainedConfig) -> PreTrainedModel:
-    with told_in_one_line(name, "making it"), torch.device("meta"):  # shapes without memory
+def without_weights(name: str, kind: type[PreTrainedModel], config: PretrainedConfig) -> PreTrainedModel:
+    """A model whose parameters have shapes and take no memory."""
+    with told_in_one_line(name, "making it"), torch.device("meta"):
         return kind._from_config(config)  # noqa: SLF001 - AutoModel's from_config calls it
 
 
@@ -414,7 +414,7 @@ def _refuse_wrapped(
     name: str, kind: type[PreTrainedModel], config: PretrainedConfig, tensors: Iterable[str], known: Iterable[str]
 ) -> None:
     """An InputError if the names of all tensors have a prefix that a program for training put there."""
-    names = {own for own, _ in _without_weights(name, kind, config).named_parameters(remove_duplicate=False)}
+    names = {own for own, _ in without_weights(name, kind, config).named_parameters(remove_duplicate=False)}
     if names & {*known}:
         return
     for key in tensors:
@@ -432,7 +432,7 @@ def _of_other_heads(kind: type[PreTrainedModel], config: PretrainedConfig) -> se
         is_model = inspect.isclass(other) and issubclass(other, PreTrainedModel)
         if is_model and getattr(other, "config_class", None) is type(config):
             with suppress(Exception):  # one that asks for other settings, or an abstract class
-                model = _without_weights(kind.__name__, other, config)
+                model = without_weights(kind.__name__, other, config)
                 own = {key for key, _ in [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]}
                 names |= own | {f"{kind.base_model_prefix}.{key}" for key in own}
     return names
@@ -443,7 +443,7 @@ def _own_classifiers(kind: type[PreTrainedModel], config: PretrainedConfig, tens
 
     Neither the body nor the head for tokens reads those: its rows are as wide as the hidden ones or the vocabulary.
     """
-    body = _without_weights(kind.__name__, kind, config).base_model
+    body = without_weights(kind.__name__, kind, config).base_model
     inside = {kind.base_model_prefix, *(name for name, _ in body.named_children())}
     width = config.hidden_size
     stems = {
@@ -453,31 +453,6 @@ def _own_classifiers(kind: type[PreTrainedModel], config: PretrainedConfig, tens
         if len(own.shape) == 2 and own.shape[1] == width and own.shape[0] < min(width, config.vocab_size)
     }
     return {f"{stem}.{end}" for stem in stems for end in ("weight", "bias")}
-
-
-def _refuse_unsound(
-    name: str, kind: type[PreTrainedModel], config: PretrainedConfig, files: Sequence[Path], unread: set[str]
-) -> None:
-    """An InputError for numbers that are not finite in fp32, and for two tensors of one parameter that differ."""
-    places: dict[str, tuple[str, Path]] = {}
-    for path in files:
-        for key, value in load_state_dict(str(path)).items():
-            if key in unread:
-                continue
-            if not torch.isfinite(value.float()).all():
-                raise InputError(
-                    f"{name}: {key} in {path.name} holds numbers that are not finite in fp32 (NaN, infinite or too "
-                    "large), and so does what the model computes; give a checkpoint of sound weights"
-                )
-            plain = key.removeprefix(f"{kind.base_model_prefix}.")  # and without the names of TensorFlow's layers
-            own = re.sub(r"\.beta$", ".bias", re.sub(r"\.gamma$", ".weight", plain))
-            other, place = places.setdefault(own, (key, path))
-            if (other, place) == (key, path) or torch.equal(_read([place], [other])[other], value.float()):
-                continue
-            parameters = dict(_without_weights(name, kind, config).named_parameters(remove_duplicate=False))
-            if not {key, other} <= parameters.keys() or key == other:
-                said = f"{other} in {place.name} and {key} in {path.name} are one parameter with two values"
-                raise InputError(f"{name}: {said}: remove the tensor that is wrong")
 
 
 def _is_adapters(key: str) -> bool:
@@ -519,7 +494,7 @@ def load_counted(
     inventory = take(source, head, config, tensors_of(files), files)
     # Eager attention: plain operators in the exported graph, which the fusions recognise.
     model, _ = read_weights(source, head, files, inventory, config=config, attn_implementation="eager")
-    _refuse_other_numbers(source.name, model, files, inventory)
+    refuse_unsound(source.name, model, files, inventory)
     if source.adapter:
         adapter.merge(model, source.adapter)
     return model.eval(), inventory
@@ -556,14 +531,36 @@ def read_weights(
     return model, report | {"mismatched_keys": names_of(report["mismatched_keys"])}
 
 
-def _refuse_other_numbers(name: str, model: PreTrainedModel, files: Iterable[Path], inventory: Inventory) -> None:
-    """An InputError if a parameter has other numbers than the tensor of its name in the files."""
+def refuse_unsound(name: str, model: PreTrainedModel, files: Iterable[Path], inventory: Inventory) -> None:
+    """An InputError for numbers that are not finite in fp32, and for two tensors of one parameter that differ.
+
+    And for a parameter that has other numbers than the tensor of its name, where the model has numbers.
+    """
     prefix, parameters = f"{model.base_model_prefix}.", dict(model.named_parameters(remove_duplicate=False))
     replaced = {id(parameters[own]) for own in inventory.shared if own in parameters}
+    places: dict[str, tuple[str, Path]] = {}
+    others = ""
     for path in files:
-        for key, value in load_state_dict(str(path)).items():
+        for key, stored in load_state_dict(str(path)).items():
+            value = stored.float()
             own = next((parameters[known] for known in (key, f"{prefix}{key}") if known in parameters), None)
-            if own is None or own.shape != value.shape or id(own) in replaced or value.element_size() == 1:
+            is_read = own is not None and own.shape == value.shape and id(own) not in replaced and not own.is_meta
+            if own is not None and is_read and stored.element_size() > 1 and not torch.equal(own, value):
+                others = others or f"{name}: transformers loads other numbers than {path.name} holds as {key}"
+            if key in inventory.unused:
                 continue
-            if not torch.equal(own, value.float()):
-                raise InputError(f"{name}: transformers loads other numbers than {path.name} holds as {key}")
+            if value.numel() and not all(map(torch.isfinite, value.aminmax())):
+                raise InputError(
+                    f"{name}: {key} in {path.name} holds numbers that are not finite in fp32 (NaN, infinite or too "
+                    "large), and so does what the model computes; give a checkpoint of sound weights"
+                )
+            # Without the model's name, and without the names of TensorFlow's layers:
+            plain = re.sub(r"\.gamma$", ".weight", re.sub(r"\.beta$", ".bias", key.removeprefix(prefix)))
+            other, place = places.setdefault(plain, (key, path))
+            if (other, place) == (key, path) or torch.equal(_read([place], [other])[other], value):
+                continue
+            if not {key, other} <= parameters.keys() or key == other:
+                said = f"{other} in {place.name} and {key} in {path.name} are one parameter with two values"
+                raise InputError(f"{name}: {said}: remove the tensor that is wrong")
+    if others:
+        raise InputError(others)

@@ -14,13 +14,15 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
+from onnx.shape_inference import infer_shapes
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import HIDDEN
 from .graph import AXES_ARE_INPUTS, Array, Graph, dims, reads
 
 Feeds = Mapping[str, NDArray[np.int32]]
+_KINDS = {TensorProto.FLOAT: "tensor(float)", TensorProto.INT64: "tensor(int64)", TensorProto.BOOL: "tensor(bool)"}
 PROBE = (2, 5)  # sentences and tokens of a run that shows shapes
 
 
@@ -65,8 +67,12 @@ def observe(
 
 def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layout]:
     """Shape and type of every value of a graph, for so many sentences of so many tokens."""
-    written = [value for node in graph.nodes for value in node.outputs if value.name]
+    ids = np.ones(shape, np.int32)
+    feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
+    feeds["mask_position"] = np.zeros(shape[0], np.int32)
     proto = graph.proto()
+    known = _inferred(graph, proto, feeds)
+    written = [value for node in graph.nodes for value in node.outputs if value.name and value not in known]
     names = [str(value.name) for value in written]
     # A value that is an output stays in memory to the end: so its shape is one, and for its type none of its numbers.
     proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "none"))
@@ -82,18 +88,31 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     _set_outputs(proto, [f"{name} {what}" for name in names for what in ("shape", "kind")])
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
-    ids = np.ones(shape, np.int32)
-    feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
-    feeds["mask_position"] = np.zeros(shape[0], np.int32)
     (found,) = _run(graph, session, [feeds], [f"{name} shape" for name in names])
-    known = {
-        value: Layout(tuple(sizes.tolist()), kinds[f"{name} kind"])
-        for value, name, sizes in zip(written, names, found, strict=True)
-    }
+    for value, name, sizes in zip(written, names, found, strict=True):
+        known[value] = Layout(tuple(sizes.tolist()), kinds[f"{name} kind"])
     for value in graph.initializers:
         known[value] = Layout(dims(value), "tensor(float)" if value.dtype == ir.DataType.FLOAT else "")
     for name, value in graph.inputs.items():
         known[value] = Layout(feeds[name].shape, "")
+    return known
+
+
+def _inferred(graph: Graph, proto: ModelProto, feeds: Feeds) -> dict[ir.Value, Layout]:
+    """What the rules of ONNX's own operators say for inputs of these sizes, before anything runs."""
+    asked = ModelProto()
+    asked.CopyFrom(proto)
+    asked.graph.ClearField("value_info")  # what a pass has changed may be said there still
+    for value in asked.graph.input:
+        sizes = [TensorShapeProto.Dimension(dim_value=size) for size in feeds[value.name].shape]
+        value.type.tensor_type.shape.CopyFrom(TensorShapeProto(dim=sizes))
+    found = {own.name: own.type.tensor_type for own in infer_shapes(asked, data_prop=True).graph.value_info}
+    known = {}
+    for value in (value for node in graph.nodes for value in node.outputs):
+        said = found.get(str(value.name), TypeProto.Tensor())
+        is_known = said.HasField("shape") and all(size.HasField("dim_value") for size in said.shape.dim)
+        if is_known and said.elem_type in _KINDS:
+            known[value] = Layout(tuple(size.dim_value for size in said.shape.dim), _KINDS[said.elem_type])
     return known
 
 
@@ -190,6 +209,7 @@ def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.execution_order = ort.ExecutionOrder.PRIORITY_BASED  # that of the nodes
+    options.enable_mem_reuse = False  # finding a buffer for each value takes longer than everything else at opening
     options.add_session_config_entry("session.disable_prepacking", "1")  # no second copy of the weights
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", graph.folder)
     return open_session(graph.name, proto.SerializeToString(), options)

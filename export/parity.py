@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -219,7 +219,7 @@ def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
 def compare_prefixes(graph: Path, reference: Reference) -> None:
     """Compare a graph that computes a common beginning of sentences once with PyTorch's logits.
 
-    Each sample is divided in the middle; its second half stands in the batch twice.
+    Each sample is divided in the middle; its second half stands in the batch twice, if it is not beyond the usual.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
     for number in _few(reference.samples):
@@ -227,11 +227,12 @@ def compare_prefixes(graph: Path, reference: Reference) -> None:
         middle = len(sample.ids) // 2
         if sample.position is None or not 1 <= middle <= sample.position:
             continue
+        times = 2 if len(sample.ids) <= USUAL else 1
         feeds = {
             "prefix_ids": sample.ids[None, :middle],
-            "suffix_ids": np.repeat(sample.ids[None, middle:], 2, axis=0),
-            "mask_position": np.full(2, sample.position, np.int32),
-            "expected_id": np.zeros(2, np.int32),
+            "suffix_ids": np.repeat(sample.ids[None, middle:], times, axis=0),
+            "mask_position": np.full(times, sample.position, np.int32),
+            "expected_id": np.zeros(times, np.int32),
         }
         with told_in_one_line(graph.name, f"running it on {len(sample.ids)} tokens"):
             (logits,) = session.run(["logits"], feeds)
@@ -279,6 +280,7 @@ class _Compared:
     agreed: int  # rows with the same top-1
     wrong: str  # empty if nothing is
     logits: Logits  # as the graph gives them, float32 [1 or L, K]; [0, K] of an exact graph
+    hidden: Any = None  # the rows whose tokens are compared, float32 [n, H]
 
 
 def compare(graph: Path, reference: Reference, *, is_exact: bool = True, vocabulary: Path | None = None) -> Parity:
@@ -334,10 +336,30 @@ def _compared(
     *,
     is_exact: bool,
 ) -> dict[int, _Compared]:
+    found = _logits_compared(graph, reference, asked, floors, is_exact=is_exact, with_hidden=vocabulary is not None)
+    if vocabulary is not None:  # opened when the graph's session has given back its copy of the weights
+        session = open_session(reference.name, str(vocabulary), ort.SessionOptions())
+        for number in [number for number, own in found.items() if own.hidden is not None and not own.wrong]:
+            tokens, ids = reference.tokens[number], reference.samples[number].ids
+            feeds = {HIDDEN: found[number].hidden, "following_id": ids[tokens.rows + 1]}
+            (logprobs,) = session.run(["token_logprobs"], feeds)
+            said = _wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, len(ids))
+            found[number] = replace(found[number], wrong=said)
+    return found
+
+
+def _logits_compared(
+    graph: Path,
+    reference: Reference,
+    asked: Sequence[int],
+    floors: Mapping[int, tuple[float, float]],
+    *,
+    is_exact: bool,
+    with_hidden: bool,
+) -> dict[int, _Compared]:
     options, samples = ort.SessionOptions(), reference.samples
     options.intra_op_num_threads = 1
     session = open_session(reference.name, str(graph), options)
-    further = open_session(reference.name, str(vocabulary), ort.SessionOptions()) if vocabulary else None
 
     def compared(batch: Batch) -> dict[int, _Compared]:
         numbers = [asked[row] for row in batch.rows]
@@ -347,9 +369,7 @@ def _compared(
         floor = [floors[number][0] if floors else 0.0 for number, own in zip(numbers, parts, strict=True) for _ in own]
         each = _with_floor(_allowed(wanted, reference.has_token), np.array(floor)[:, None])
         asked_for = np.concatenate([_expected(samples[number], reference.by_sample[number]) for number in numbers])
-        logits, decisions, hidden = _run(
-            session, batch.feeds, asked_for, reference.name, with_hidden=further is not None
-        )
+        logits, decisions, hidden = _run(session, batch.feeds, asked_for, reference.name, with_hidden=with_hidden)
         given = as_cuda_rounds(logits) if graph.name == FP16 else logits
         apart, true, best = _difference(given, wanted), wanted if is_exact else logits, given.argmax(axis=1)
         allowed = each[rows, top]
@@ -367,13 +387,10 @@ def _compared(
                 said = f"the exported graph disagrees with PyTorch: {said}; this model cannot be used"
             elif other[own].any():
                 said = "the exported graph disagrees with PyTorch on a top-1; it cannot be used"
-            elif further is not None and number in reference.tokens:
-                tokens = reference.tokens[number]
-                feeds = {HIDDEN: hidden[i, tokens.rows], "following_id": reference.samples[number].ids[tokens.rows + 1]}
-                (logprobs,) = further.run(["token_logprobs"], feeds)
-                said = _wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, length)
+            tokens = reference.tokens.get(number) if with_hidden else None
             agreed, kept = int((top[own] == best[own]).sum()), given[own if not is_exact else slice(0)]
-            found[number] = _Compared(float(difference[own].max()), agreed, said, kept)
+            asked_of = None if tokens is None else hidden[i, tokens.rows]
+            found[number] = _Compared(float(difference[own].max()), agreed, said, kept, asked_of)
         return found
 
     results: dict[int, _Compared] = {}

@@ -135,5 +135,5 @@ def overwritten(_name, model, *_):
 def test_a_head_that_is_overwritten_when_the_checkpoint_is_loaded_is_found(made, tmp_path, monkeypatch):
     checkpoint = str(made / "models/untied")
     assert not damage(made, "untied", None, build(checkpoint, tmp_path / "right"))
-    monkeypatch.setattr(inventory, "_refuse_other_numbers", overwritten)
+    monkeypatch.setattr(inventory, "refuse_unsound", overwritten)
     assert damage(made, "untied", None, build(checkpoint, tmp_path / "wrong")) == [True]
