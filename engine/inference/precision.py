@@ -19,6 +19,7 @@ from .session import Device
 _SHARE = 20  # between fewest and most, a calibration has one of so many sentences of the run
 _TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
 SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
+_FIRST_LOOK = 100  # sentences of the run, after which `auto` leaves a low-precision model that cannot be worth it
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 USUAL_BATCHES = {"batch_tokens": None}  # what a session takes on another device than the one that was named
@@ -112,6 +113,13 @@ class _Candidate:
         """The `speedup` if no other pattern were decided so."""
         return self.speedup(audit_share([self.weight], fewest))
 
+    @property
+    def at_best(self) -> float:
+        """The `speedup` with the fewest close calls that the measured ones allow, and without an audit."""
+        found = self.calibration
+        certain = disagreement_bound(round((1 - found.close) * found.sentences), found.sentences, _SURE)
+        return speedup(self.speed_ratio, 1 - certain, 0)
+
     def speedup(self, share: float) -> float:
         """How many times as fast mixed precision is as fp32, if so many of the low-precision decisions are audited."""
         return speedup(self.speed_ratio, self.calibration.close, share)
@@ -148,8 +156,12 @@ def choose_precisions(
         try:
             # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
             n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
-            measured = partial(_candidate, method, workload, n, seed, speed_ratio)
-            candidates.append(max(map(measured, models.deciding), key=lambda own: own.alone(fewest)))
+            for size in (min(_FIRST_LOOK, n), n) if precision is Precision.AUTO else (n,):
+                measured = partial(_candidate, method, workload, size, seed, speed_ratio)
+                best = max(map(measured, models.deciding), key=lambda own: own.alone(fewest))
+                if best.at_best < _WORTH_IT:
+                    break
+            candidates.append(best)
         except NotFiniteError:
             if precision is Precision.MIXED:
                 raise

@@ -23,6 +23,7 @@ CAUSAL = {
     "gemma3_text": SHARED | WINDOWS | {"query_pre_attn_scalar": 16},
     "gemma4_text": SHARED | WINDOWS | {"global_head_dim": 32, "hidden_size_per_layer_input": 16},
     "gpt_oss": SHARED | WINDOWS | EXPERTS,
+    "granitemoe": SHARED | {"num_local_experts": 4, "num_experts_per_tok": 2},
     "granitemoehybrid": SHARED
     | STATES
     | {"layer_types": ["mamba", "attention"], "shared_intermediate_size": 64, "num_local_experts": 4}

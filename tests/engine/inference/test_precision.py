@@ -431,11 +431,24 @@ def test_auto_takes_mixed_precision_where_it_is_faster_and_fp32_where_it_is_not(
     reason = "mixed precision would be 0.95 times as fast"
     fp32 = {"precision": "fp32", "reason": reason, "speed_ratio": 1.0, "speedup": pytest.approx(1 / 1.05)}
     assert choices["CpTp"] == fp32
-    measured = "0.0 % of 1,000 measured sentences are checked again in fp32"
+    measured = "0.0 % of 100 measured sentences are checked again in fp32"
     assert said == [f"CpTp: fp32; mixed precision would be 0.95 times as fast ({measured})"]
     assert chosen(MIXED, 20_000, ratio=1.0)["precision"] == "mixed"
     # The audit counts: 1.13 times as fast without one, and a short run needs the largest.
     assert [chosen(AUTO, total, ratio=1.13)["precision"] for total in (10**7, SHORT_RUN)] == ["mixed", "fp32"]
+
+
+def test_after_a_first_look_auto_leaves_a_model_that_cannot_be_worth_it_and_measures_any_other_one():
+    noise = np.random.default_rng(0).normal(0, 1, 3_000)
+    for truth, precision, asked, measured in (
+        (0.1, AUTO, "fp32", 100),  # nearly all decisions are close calls
+        (0.1, MIXED, "mixed", 3_000),
+        (9.0, AUTO, "mixed", 100 + 3_000),
+        (4.7, AUTO, "fp32", 100 + 3_000),  # one in three: the first look leaves it open
+    ):
+        models = pair(np.full(3_000, truth), noise)
+        assert choose(precision, models=models, ratio=1.5)[0]["CpTp"]["precision"] == asked
+        assert len(models.low_precision.decided) == len(models.reference.decided) == measured
 
 
 def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_precision_model():
