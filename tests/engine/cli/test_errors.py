@@ -90,12 +90,17 @@ def test_a_column_is_not_both_sentences_of_a_pair(mini, command, tmp_path):
         refused(command("likelihood", mini.folder, "x.csv", "--precision", "fp32", *words, "-o", "o"), said)
 
 
-@pytest.mark.parametrize("error", [MemoryError("no room"), RuntimeError("can't start new thread")])
-def test_a_system_that_gives_nothing_more_is_one_line(error, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("no room"), "no room: the system gives no more memory or threads"),
+        (RuntimeError("can't start new thread"), "can't start new thread: the system gives no more memory or threads"),
+        (OSError(errno.EIO, os.strerror(errno.EIO), "some/file"), f"some/file: {os.strerror(errno.EIO)}; "),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(error, said, monkeypatch, command):
     monkeypatch.setattr(main.app, "make_context", Mock(side_effect=error))
-    monkeypatch.setattr(sys, "argv", ["negengine", "select"])
-    assert main.run() == 2
-    assert f"negengine: {error}: the system gives no more memory or threads" in capsys.readouterr().err
+    refused(command("select"), f"negengine: {said}")
 
 
 @pytest.mark.parametrize(("arguments", "said"), EARLY)
@@ -115,16 +120,6 @@ def test_other_options_in_the_folder_of_a_finished_run_are_refused_and_it_is_sho
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert "6. Selected triplets" in command(*select).out
     assert len(json.loads(command("score", "run", "--json").out)["rates"]) == 5
-
-
-def test_an_error_of_the_machine_is_one_line(monkeypatch, capsys):
-    def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO), "some/file")
-
-    monkeypatch.setattr(main.app, "make_context", fail)
-    assert main.run() == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"negengine: some/file: {os.strerror(errno.EIO)}; ")
 
 
 def test_an_extra_that_a_training_lacks_is_named_with_the_command(monkeypatch, command):
