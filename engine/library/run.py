@@ -201,7 +201,11 @@ class Run(Shown):
 
     def for_people(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Rows with the names of columns that people see: see `names_for_people`."""
-        return rows.rename(names_for_people(rows.collect_schema().names(), self.own_columns, self.renamed))
+        return rows.rename(self.named_for_people(rows.collect_schema().names()))
+
+    def named_for_people(self, columns: Sequence[str]) -> dict[str, str]:
+        """Columns of `sentence_rows` or `pair_rows` → their names there."""
+        return names_for_people(columns, self.own_columns, self.renamed)
 
     def sentences(self, *, sample: int | None = None, seed: int = 0) -> pl.DataFrame:
         """The items as sentences with the model's answers, built from what the run has recorded.

@@ -284,7 +284,7 @@ class ScoresRun(Run):
 
     def sentence_rows(self) -> pl.LazyFrame:
         mask = mask_token(self.selection.record.metadata, self.folder)
-        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet.lazy()
+        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet
         return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
     @property

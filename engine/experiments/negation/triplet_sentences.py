@@ -19,17 +19,29 @@ _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logpr
 
 
 def scored_sentences(
-    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
+    scores: pl.LazyFrame, triplets: pl.DataFrame, patterns: PatternSet, coreference: str, mask: str
 ) -> pl.LazyFrame:
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
-    triplets = _with_main_form(triplets)
-    rows = []
-    for pattern in patterns.all:
-        own = scored.filter(pl.col("pattern") == pattern.name)
-        words = own.join(triplets, on="triplet", how="left", maintain_order="left")
-        rows.append(_sentences(words, pattern, patterns.slots, coreference, mask))
-    return pl.concat(rows)
+    scored = scored.with_columns(_looked_up(_with_main_form(triplets.lazy()).collect()))
+    own = (scored.filter(pl.col("pattern") == pattern.name) for pattern in patterns.all)
+    rows = zip(own, patterns.all, strict=True)
+    return pl.concat([_sentences(words, pattern, patterns.slots, coreference, mask) for words, pattern in rows])
+
+
+def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
+    """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
+    if not triplets["triplet"].is_sorted():  # as the program writes them
+        triplets = triplets.sort("triplet")
+    numbers = triplets["triplet"]
+
+    def column_of(words: pl.Series) -> pl.Expr:
+        def found(wanted: pl.Series) -> pl.Series:
+            return words.gather(numbers.search_sorted(wanted))
+
+        return pl.col("triplet").map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
+
+    return [column_of(words) for words in triplets.drop("triplet").get_columns()]
 
 
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:

@@ -9,7 +9,7 @@ from ...basics.printable import counted
 from ...experiments.registry import experiment
 from ...inference.again import drawn
 from ...library.run import Run
-from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS, names_for_people
+from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
 from ...views import Column, Section, Table
 from ...views.html import Terms
 from .chosen_sentences import YES_NO
@@ -75,7 +75,7 @@ def asked(run: Run) -> list[Section]:
     if pairs.is_empty() or own is None:
         return []
     places = [name for name in run.minimal_pairs[1] if name in pairs.columns and pairs[name].n_unique() > 1]
-    named = names_for_people(pairs.columns, run.own_columns, run.renamed)
+    named = run.named_for_people(pairs.columns)
     columns = [
         *(Column(named[name], name) for name in places),
         *(Column(_HEADINGS[name], name) for name in TEXTS if name in pairs.columns),
@@ -119,7 +119,7 @@ def examples(run: Run) -> list[Section]:
         shown = both.unique([name for name in both.columns if name != "why"], keep="first", maintain_order=True)
     except InputError as error:
         return [Section(_TITLE, [f"There are no sentences: {error}."])]
-    own, named = run.own_columns, names_for_people(shown.columns, run.own_columns, run.renamed)
+    own, named = run.own_columns, run.named_for_people(shown.columns)
     headings = {"why": _HEADINGS["why"], **{name: named[name] for name in own if name in named}, **_HEADINGS}
     headings |= {name: title for name, title in run.renamed.items() if name in headings}
     headings["expected"] = "target" if FIRST in shown.columns else "expected"

@@ -9,11 +9,10 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import polars as pl
-from polars import selectors
 
 from ...basics.errors import InputError
 from ...library.run import Run
-from ...library.sentences import FAILED, TEXTS, names_for_people
+from ...library.sentences import FAILED, TEXTS
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
 from ..report.row_filters import filtered, ordered
@@ -22,6 +21,7 @@ MOST_GROUPS = 200
 MOST_ALIKE = 100  # rows of one item
 _NUMBER = "number of the row"
 _PLACE = "the runs"
+_KEYS = ("dataset", "condition", "item", "role", "candidate", "row")
 _FIRST = 1_000  # rows of a sort that are found without the whole order
 
 
@@ -70,19 +70,14 @@ class Items:
     @cached_property
     def columns(self) -> list[dict[str, str]]:
         """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
-        known = self.rows.select(pl.all().is_not_null().any()).collect(engine="streaming").row(0, named=True)
-        first = (
-            MODEL,
-            *self.runs[0].own_columns.values(),
-            "condition",
-            *TEXTS,
-            "expected",
-            "answer",
-            FAILED,
-            "logprob",
-        )
+        some = self._at(self.rows.select(self._places).head(_FIRST).collect(engine="streaming"))
+        known = {name for name in self.schema if some is not None and some[name].count()}
+        rest = self.rows.select(name for name in self.schema if name not in known)  # few columns, if any
+        known |= {own.name for own in rest.select(pl.all().is_not_null().any()).collect() if own.item()}
+        own = self.runs[0].own_columns.values()
+        first = (MODEL, *own, "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
         names = dict.fromkeys([*(name for name in first if name in self.schema), *self.schema])
-        return [{"name": name, "kind": _kind(self.schema[name])} for name in names if known[name]]
+        return [{"name": name, "kind": _kind(self.schema[name])} for name in names if name in known]
 
     @cached_property
     def total(self) -> int:
@@ -99,14 +94,32 @@ class Items:
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
-        if not (query.where or query.search or (query.sort and start + count > _FIRST)):
-            found, wanted = self.wanted(query).slice(start, count), self.total
-        else:  # the first rows of an order alone need no whole order
+        first = start + count <= _FIRST  # the first rows of an order alone need no whole order
+        if not (query.where or query.search) and (first or not query.sort):
+            places, wanted = self.wanted(query).select(self._places).slice(start, count), self.total
+        else:
             numbers = _numbers(self, query)
-            # A slice reads its own row group alone; a filter by numbers would read all columns of all rows.
-            slices = [self.rows.slice(number, 1) for number in numbers.slice(start, count).to_list()]
-            found, wanted = pl.concat(slices) if slices else self.rows.clear(), len(numbers)
-        return {"rows": _values(found), "wanted": wanted, "total": self.total}
+            places, wanted = self.rows.select(pl.col(self._places).gather(numbers.slice(start, count))), len(numbers)
+        if (found := self._at(places.collect(engine="streaming"))) is None:
+            found = self.wanted(query).slice(start, count).collect(engine="streaming")
+        return {"rows": values(found), "wanted": wanted, "total": self.total}
+
+    def _at(self, places: pl.DataFrame) -> pl.DataFrame | None:
+        """The rows of these places, in their order; None if nothing tells two of them apart."""
+        # A filter reads and composes these rows alone. A slice of a union would do so with all rows.
+        same = [pl.col(name).is_in(places[name].unique().implode(), nulls_equal=True) for name in places.columns]
+        rows = self.rows.filter(same).collect(engine="streaming")
+        found = places.join(rows, on=places.columns, how="left", nulls_equal=True, maintain_order="left")
+        return found.select(rows.columns) if len(found) == len(places) else None
+
+    @cached_property
+    def _named(self) -> dict[str, str]:
+        return self.runs[0].named_for_people(self.runs[0].sentence_rows().collect_schema().names())
+
+    @cached_property
+    def _places(self) -> list[str]:
+        """The columns that tell rows apart."""
+        return [*([MODEL] if len(self.runs) > 1 else []), *(self._named[name] for name in _KEYS if name in self._named)]
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
@@ -119,19 +132,17 @@ class Items:
 
     def alike(self, query: Query, number: int) -> dict[str, Any]:
         """Of one of the wanted rows: the rows of all models and conditions that belong to the same item."""
-        rows = self.page(query, number, 1)["rows"]
-        if not rows:
+        if not (rows := self.page(query, number, 1)["rows"]):
             raise InputError(f"there is no row {number:,}")
         same = [pl.col(key).eq_missing(rows[0][key]) for key in self.keys]
-        return {"rows": _values(self.rows.filter(same).head(MOST_ALIKE))}
+        return {"rows": values(self.rows.filter(same).head(MOST_ALIKE).collect(engine="streaming"))}
 
     @cached_property
     def keys(self) -> list[str]:
         """The columns that all rows of an item share."""
         shared, apart = self.runs[0].minimal_pairs
-        keys, rows = self.runs[0].sentence_keys, self.runs[0].sentence_rows().collect_schema().names()
-        named = names_for_people(rows, self.runs[0].own_columns, self.runs[0].renamed)
-        return [named[name] for name in keys if name not in apart and name in named] or [named[shared]]
+        known = [name for name in self.runs[0].sentence_keys if name not in apart and name in self._named]
+        return [self._named[name] for name in known or [shared]]
 
     def sample(self, most: int) -> pl.LazyFrame:
         """All rows, or those of items that are drawn at random, with seed 0, so that about so many rows remain."""
@@ -140,10 +151,6 @@ class Items:
         known = self.rows.select(self.keys).unique(maintain_order=True).collect(engine="streaming")
         drawn = known.sample(max(1, len(known) * most // self.total), seed=0)
         return self.rows.join(drawn.lazy(), on=self.keys, how="semi", nulls_equal=True, maintain_order="left")
-
-    def held(self, rows: pl.LazyFrame) -> dict[str, Any]:
-        """What a page without a server needs to answer for itself."""
-        return {"rows": _values(rows), "keys": self.keys}
 
 
 @lru_cache(maxsize=1)  # of the last question, whose pages are asked for one by one
@@ -156,8 +163,7 @@ def _kind(dtype: pl.DataType) -> str:
     return "truth" if dtype == pl.Boolean else "number" if dtype.is_numeric() else "text"
 
 
-def _values(rows: pl.LazyFrame) -> list[dict[str, Any]]:
-    """For JSON, which has no number that is not finite."""
-    floats = selectors.float()
-    finite = rows.with_columns(pl.when(floats.is_finite()).then(floats))
-    return finite.collect(engine="streaming").to_dicts()
+def values(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which has no number that is not finite."""
+    floats = pl.col(pl.Float32, pl.Float64)
+    return rows.with_columns(pl.when(floats.is_finite()).then(floats)).to_dicts()

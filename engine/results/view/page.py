@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from ...basics.atomic import make_place, write_atomically
@@ -15,7 +15,7 @@ from ...basics.errors import InputError, needs_extra
 from ...basics.printable import counted
 from ...views.palette import declarations
 from ..report.row_files import RowFile
-from .items import Items
+from .items import Items, values
 
 MOST_BUNDLED = 20_000  # rows that a browser holds and filters at once
 _FOLDER = Path(__file__).parent
@@ -34,8 +34,8 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: pl.LazyFrame |
     """The page as HTML: with a token it asks the server for rows; without one it holds the `rows`, and the library."""
     about: dict[str, Any] = {"columns": items.columns, "token": token, "total": items.total}
     if rows is not None:
-        about |= items.held(rows)
-    text: str = _template().render(
+        about |= {"rows": values(rows.collect(engine="streaming")), "keys": items.keys}
+    return _template().render(
         title=", ".join(dict.fromkeys(f"{run.model_name}, {run.stage}" for run in items.runs)),
         about=_embedded(about),
         nonce=nonce,
@@ -45,7 +45,6 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: pl.LazyFrame |
         library=Markup(library(".js").replace("</script", r"<\/script") if rows is not None else ""),  # noqa: S704
         library_style=Markup(library(".css") if rows is not None else ""),  # noqa: S704 - of the package
     )
-    return text
 
 
 def bundle(items: Items, folder: Path) -> str:
@@ -80,6 +79,6 @@ def _style() -> str:
 
 
 @cache
-def _template() -> Any:
+def _template() -> Template:
     environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined)
     return environment.get_template("view.html")

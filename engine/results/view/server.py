@@ -3,7 +3,6 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,15 +37,12 @@ class Viewer(ThreadingHTTPServer):
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
             raise InputError(f"--port {port}: {error.strerror}; give another one, or none") from None
+        # What a browser calls this server; a page of another site, whose name leads here, calls it otherwise.
+        self.hosts = tuple(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
-
-    @cached_property
-    def hosts(self) -> tuple[str, ...]:
-        """What a browser calls this server; a page of another site, whose name leads here, calls it otherwise."""
-        return tuple(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
 
     def answer(self, path: str, asked: Mapping[str, Any]) -> Any:
         """The answer to a question of the page; InputError if there is none."""

@@ -79,7 +79,7 @@ def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negati
     wanted = pl.format("{} is {} who doesn't like to {}. {} is happy to [MASK].", *words)
     shown = sentences.filter(condition="CnTp").with_columns(wanted=wanted)
     assert shown["sentence", "expected"].rows() == shown["wanted", "verb"].rows()
-    forbidden, triplets = pl.col("role") == "forbidden", run.selection.triplets.lazy()
+    forbidden, triplets = pl.col("role") == "forbidden", run.selection.triplets
     fails = pl.when(pl.col("role") != "control").then(pl.col("repeated") == forbidden)  # in a control nothing is wrong
     assert sentences.select(pl.col("failed").eq_missing(fails).all()).item()
     # As if the target was about another person: nothing is forbidden.
