@@ -10,6 +10,7 @@ _FIRST, _END = "\u2068", "\u2069"  # between them stands a text with a direction
 _ISOLATED = re.compile(f"{_FIRST}([^\u2066-\u2069\u202a-\u202e]*){_END}")
 _LETTER = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"  # from right to left
 _RUN = re.compile(f"{_LETTER}+(?: +{_LETTER}+)*")
+_IN_SENTENCE = re.compile(f"`[^`]*`|{_RUN.pattern}")
 _DIRECTED = re.compile(r"[^\W\d_]")  # a letter: digits and signs have the direction of what is around them
 _CELL = re.compile("[^│┃]+")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -36,8 +37,13 @@ def isolated(text: str) -> str:
 
 
 def isolated_runs(text: str) -> str:
-    """A sentence of our own, from left to right, in which the names that it holds do not change the order."""
-    return _RUN.sub(lambda run: f"{_FIRST}{run[0]}{_END}", text) if is_right_to_left(text) else text
+    """A sentence of our own, from left to right, in which the names that it holds do not change the order.
+
+    A command in it, such as `negengine show runs/a`, stays as it is: it can be copied.
+    """
+    if not is_right_to_left(text):
+        return text
+    return _IN_SENTENCE.sub(lambda own: own[0] if own[0][0] == "`" else f"{_FIRST}{own[0]}{_END}", text)
 
 
 def as_label(text: str) -> str:

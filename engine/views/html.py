@@ -87,11 +87,12 @@ def _table(table: Table, *, styled: bool, terms: Terms | None = None, links: Map
 
 def _cell(content: str, scope: str, is_word: bool, *, styled: bool, heading: str = "", is_long: bool = False) -> str:
     element = "th" if scope else "td"
-    direction = 'dir="auto"' if is_right_to_left(content) else ""
+    if is_right_to_left(content):  # not the cell: on a phone, its heading stands before it
+        content = f"<bdi>{content}</bdi>"
     if styled:
         look = f'style="text-align: {"left" if is_word else "right"}"'
     else:
         look = ('class="long"' if is_long else "") if is_word else 'class="figure"'
         look += f' data-heading="{escape(heading)}"' if heading else ""
-    opening = " ".join(filter(None, (element, scope, look.strip(), direction)))
+    opening = " ".join(filter(None, (element, scope, look.strip())))
     return f"<{opening}>{content}</{element}>"

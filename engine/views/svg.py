@@ -3,9 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree as ET
+
+import polars as pl
+from rich.cells import cell_len
 
 from ..basics.errors import InputError
 from ..basics.printable import as_label, printable, printable_lines
@@ -24,6 +28,7 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
 _FONTS = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _NOWHERE = chr(0x10FFFE)  # a character that no font has
+_NARROWER = 2.5  # pixels by which its box is narrower than a letter, for each column of a terminal that this takes
 _CONFIG = {
     "aria": False,
     "background": None,
@@ -42,7 +47,7 @@ _CONFIG = {
     "header": {"labelColor": INK, "labelFontSize": 11},
     # Nothing is bold: vl-convert writes the fonts of a PDF in a random order, and one font has none.
     "title": {"color": INK, "fontSize": 11, "fontWeight": "normal", "anchor": "start"},
-    "legend": {"labelColor": INK, "labelFontSize": 10, "symbolOpacity": 1, "symbolSize": 46},
+    "legend": {"labelColor": INK, "labelFontSize": 10, "symbolOpacity": 1, "symbolSize": 46, "columnPadding": 24},
     "text": {"fontSize": 10},
 }
 
@@ -70,7 +75,10 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     pixels, scale = _size(root, figure)
     svg = f'<?xml version="1.0" encoding="UTF-8"?>\n{_sized(root, pixels, scale, "mm")}\n'
     if missing := "".join(without_font(svg.encode()).values()):
-        root = _drawn(figure, figure.name, str, PAPER, {ord(own): f"U+{ord(own):04X}" for own in missing})
+        instead = {ord(own): f"U+{ord(own):04X}" for own in missing}
+        numbers = pl.col(pl.String).map_elements(lambda own: own.translate(instead), pl.String)
+        data = figure.plot.data.with_columns(numbers)  # before names are cut: a number is six times as long
+        root = _drawn(replace(figure, plot=replace(figure.plot, data=data)), figure.name, str, PAPER, instead)
         pixels, scale = _size(root, figure)
     in_points = scale * 72 / 25.4  # vl-convert takes a pixel for a point
     points = _sized(root, pixels, in_points, "")
@@ -88,11 +96,16 @@ def as_files(figure: Figure) -> dict[str, bytes]:
 
 def without_font(svg: bytes) -> dict[str, str]:
     """The characters of a picture that no font of this machine has, by script."""
-    texts = "".join("".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{{{_SVG}}}text"))  # noqa: S314 - ours
+    return _without_font(ET.fromstring(svg))  # noqa: S314 - ours
+
+
+def _without_font(root: ET.Element) -> dict[str, str]:
+    texts = "".join("".join(text.itertext()) for text in root.iter(f"{{{_SVG}}}text"))
     missing: dict[str, str] = {}
     for character in dict.fromkeys(texts):
         if unicodedata.category(character)[0] not in "ZC" and _glyph(character) == _glyph(_NOWHERE):
-            script = unicodedata.name(character, "other").partition(" ")[0]
+            is_letter = unicodedata.category(character)[0] in "LMN"
+            script = unicodedata.name(character).partition(" ")[0] if is_letter else "signs"
             missing[script] = missing.get(script, "") + character
     return missing
 
@@ -138,6 +151,7 @@ def _drawn(
     _clean(root, colour)
     for label in root.iter(f"{{{_SVG}}}text"):
         label.text = as_label(label.text or "")
+    _make_room(root)
     names: dict[str, str] = {}  # of clip paths, after the figure: Vega counts them over the whole process
     for element in root.iter():
         if (old := element.get("id")) is not None:
@@ -151,6 +165,16 @@ def _drawn(
         said.text = printable(text)
         root.insert(position, said)
     return root
+
+
+def _make_room(root: ET.Element) -> None:
+    """At the left, for labels in letters without a font here: where there is one, they are wider than was measured."""
+    missing = {*"".join(_without_font(root).values())}
+    labels = (own.text or "" for own in root.iter(f"{{{_SVG}}}text") if own.get("text-anchor") == "end")
+    left, top, width, height = (float(own) for own in root.get("viewBox", "0 0 1 1").split())
+    if more := _NARROWER * max((sum(cell_len(one) for one in own if one in missing) for own in labels), default=0):
+        root.set("viewBox", f"{left - more:g} {top:g} {width + more:g} {height:g}")
+        root.set("width", f"{width + more:g}")
 
 
 def _shown(value: Any, instead: Mapping[int, str]) -> Any:

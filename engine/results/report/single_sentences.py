@@ -52,7 +52,7 @@ def minimal_pairs(run: Run) -> pl.DataFrame:
         share=(1 - pl.col(FAILED).mean()).over(places),
         typical=pl.col(hit) == (pl.col(hit).mean().over(places) > 0.5),
     )
-    each = judged.select(places).unique(maintain_order=True)
+    each = judged.select(places).unique(maintain_order=True).with_columns(conditions=pl.len())
     if len(each) > _MOST_PAIRS:  # such as those of several data sets: the first one has examples
         each = each.filter(pl.col(places[0]) == pl.col(places[0]).first()).head(_MOST_PAIRS)
     usual = judged.sort(pl.col("typical").sum().over(item), descending=True, maintain_order=True)
@@ -91,6 +91,8 @@ def asked(run: Run) -> list[Section]:
     unasked = {"expected"} if judged else {"n"}  # what a model that understands says names the expected word
     known = [one for one in columns if one.value not in unasked and pairs[one.value or ""].null_count() < len(pairs)]
     notes = ["share right: of all n sentences of this condition"] if judged else []
+    if len(pairs) < (count := pairs["conditions"][0]):
+        notes.append(f"the first {len(pairs)} of {count:,} conditions")
     table = Table("An example of each condition", pairs, known, notes=notes)
     return [Section("What is asked, and what does the model answer?", [own.asks] if own.asks else [], tables=[table])]
 

@@ -26,9 +26,10 @@ def test_a_name_from_right_to_left_changes_the_order_of_nothing_around_it():
     (row,) = [line for line in lines if ARABIC in line and "│" in line]
     assert re.search(f"│ {FIRST}{ARABIC}{END} +│ {FIRST}{ARABIC}{END} − {FIRST}{HEBREW}{END} +│", row)
     page = table_html(TABLE)
-    assert re.search(f'<t[dh][^>]* dir="auto">{ARABIC}<', page)
+    assert re.search(f"<t[dh][^>]*><bdi>{ARABIC}</bdi></t", page)
     assert f"Of <bdi>{ARABIC}</bdi> and <bdi>{HEBREW}</bdi>" in page
     assert isolated_lines("plain\n│ a │") == "plain\n│ a │"
+    assert isolated_lines(f"{ARABIC}: next, `show {ARABIC}`") == f"{FIRST}{ARABIC}{END}: next, `show {ARABIC}`"
     # A name cannot open an isolate that it does not close, nor reverse what follows.
     assert printable(f"{FIRST}a{END}") == f"{FIRST}a{END}"
     assert printable(f"{FIRST}a") == r"\u2068a"
@@ -77,6 +78,12 @@ def test_a_character_without_a_font_is_named_and_has_its_number_where_it_cannot_
     svg = as_files(figure)["svg"].decode()
     assert without_font(svg.encode())["CUNEIFORM"] == OLD
     assert ("aU+12000" in drawn[0], OLD in drawn[0], OLD in svg) == (True, False, True)
+    # Its number is longer than it is: the label is cut, and the picture is not wider. In the SVG there is room for it.
+    long = replace(figure, plot=replace(figure.plot, data=figure.plot.data.with_columns(y=pl.lit(40 * OLD))))
+    left = [float(re.search('viewBox="([^ ]*)', as_files(own)["svg"].decode())[1]) for own in (long, figure)]
+    assert left[0] < left[1] < 0
+    shown = re.findall(">(U[^<]*…[^<]*)<", drawn[1])
+    assert [len(label) for label in shown] == [25]
     assert f">{ARABIC}</text>" in svg
     assert OLD in for_page(figure, "f1")
     plain = replace(figure, plot=replace(figure.plot, data=figure.plot.data.with_columns(y=pl.lit("é − б"))))
