@@ -15,8 +15,10 @@ _WORDS = {
     "epoch": "epochs?|ep",
     "tokens": "tokens?|tok",
 }
+_FURTHER = r"(?:[-_](?P<further>[0-9]{1,15}(?:_[0-9]{3})*)(?![0-9A-Za-z.]))?"  # 1_000 is a thousand, or a step 1
 _BEHIND = {
-    word: re.compile(rf"(?<![A-Za-z])(?:{forms})[-_=. ]*{_NUMBER}", re.IGNORECASE) for word, forms in _WORDS.items()
+    word: re.compile(rf"(?<![A-Za-z])(?:{forms})[-_=. ]*{_NUMBER}{_FURTHER}", re.IGNORECASE)
+    for word, forms in _WORDS.items()
 }
 _BEFORE = {
     word: re.compile(rf"(?<![0-9.,A-Za-z]){_VALUE}[-_ ]*(?:{forms})(?![A-Za-z])", re.IGNORECASE)
@@ -50,6 +52,7 @@ def named_step(text: str) -> Named:
         return Named(None)
     word, step = known[0]
     others = tuple(number for _, number in known[1:])
+    others += _further(_BEHIND[word], name) if word else ()
     is_clear = len(set(found[word])) == 1
     return Named(step, word, others) if is_clear else Named(None, word, (step, *others))
 
@@ -63,6 +66,12 @@ def told(names: Sequence[str]) -> str:
             where = f", the number of `{own.word}`" if own.word else ""
             return f"the step of {name!r} is {own.step or 0:,}{where}{further}; if that is wrong, give steps = [...]"
     return ""
+
+
+def _further(pattern: re.Pattern[str], name: str) -> tuple[int, ...]:
+    """The numbers without a word that follow; 1,000 for `step_1_000`."""
+    found = [(own["number"], own["further"]) for own in pattern.finditer(name) if own["further"]]
+    return tuple(int(f"{one}{more}" if re.fullmatch("[0-9]{3}(?:_[0-9]{3})*", more) else more) for one, more in found)
 
 
 def _numbers(pattern: re.Pattern[str], name: str) -> list[int]:

@@ -76,7 +76,11 @@ def test_the_step_that_a_name_says():
     steps |= {"step-4000-epoch-3": 4000, "epoch_3-step_500": 500, "step1000-seed1": 1000, "seed2-step100k": 100_000}
     steps |= {"checkpoint-500-lr2e-5": 500, "step1,000": 1000, "stage1-step7-tokens5B": 7, "20k_steps": 20_000}
     steps |= {"chck_10M": 10_000_000, "seed1": None, "step1e5": None, "step1-step2": None, "3-7": None, "500": 500}
+    steps |= {"model-v2-step-100": 100, "epoch_3-step_200": 200, "ckpt_000500": 500, "1e5": None, "2.5B tokens": None}
     assert {text: named_step(text).step for text in steps} == steps
+    # A number behind that of the word could be a part of it, or another one: a person is told.
+    doubted = {"step_1_000": (1_000,), "step1_000_000": (1_000_000,), "checkpoint_10_20": (20,), "step1000-seed1": ()}
+    assert {text: named_step(text).others for text in doubted} == doubted
 
 
 @given(
