@@ -1,12 +1,12 @@
 """Tables as plain HTML, for notebooks and reports; every text is escaped."""
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
 import polars.selectors as cs
 
+from ..basics.apart import stem
 from ..basics.numerals import with_minus
 from ..basics.printable import is_right_to_left, isolated_runs, printable
 from .cells import cells, is_text, section_ends, with_unit
@@ -42,11 +42,10 @@ def table_html(
     """
     kind = "table stacks" if any(len(text) > _LONG for row in cells(table) for text in row) else "table"
     box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(printable(table.title))}">'
-    name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
     # Sums in another order differ in their last digits, and the same run has the same page.
     figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))
     data = f"data:text/csv;charset=utf-8,{quote(MARK + ''.join(csv_rows(figures.lazy(), separator)))}"
-    taken = f'<a class="save" download="{escape(name)}.csv" href="{data}">Save as CSV</a>'
+    taken = f'<a class="save" download="{escape(stem(table.title))}.csv" href="{data}">Save as CSV</a>'
     shown = _table(table, styled=False, terms=terms, links=links)
     return "\n".join([box, shown, "</div>", *_notes(table), taken])
 
