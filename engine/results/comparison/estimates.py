@@ -164,12 +164,17 @@ _CATEGORY, _HEADING = "category", "heading"
 OTHER_ITEMS = "n differs between models, so their rates are not about the same items; the tests below are"
 
 
-def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
+def models_in_rows(
+    title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = (), scale: float = 1
+) -> Table:
     """A row for each model, a column for each category, from model, category, value, n; heading, low and high if there.
 
-    n stands in a note where it is the same everywhere, else behind each value.
+    n stands in a note where it is the same everywhere, else behind each value. With a scale of 100, percent are shown
+    of fractions: a metric has one unit in all tables.
     """
     ends = [name for name in ("low", "high") if name in points.columns]
+    points = points.with_columns(pl.col("value", *ends) / scale)
+    unit: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": PERCENT if scale == 100 else ""}
     named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
     headings = dict(zip(points[_CATEGORY], named, strict=True))
     names = numbered([MODEL, *(f"{own}{end}" for own in headings for end in ("", *(f" {end}" for end in ends), " n"))])
@@ -188,7 +193,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
             frame = frame.with_columns(pl.format("n = {}", n).alias(f"{n} as read"))
             texts[n] = f"{n} as read"
             shown["beside"] = n
-        columns.append(Column(heading, value, decimals=decimals, **shown))
+        columns.append(Column(heading, value, **unit, **shown))
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
     if (points.group_by(_CATEGORY).agg(pl.col("n").n_unique())["n"] > 1).any():
         said = [OTHER_ITEMS]
@@ -201,7 +206,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
     for block in blocks(found):
         own, falls = block.frame, block.falls
         varying = block.varying or ["split"]
-        what = "rates, %" if block.is_rate else "values, in their own unit"
+        what = "rates" if block.is_rate else "values, in their own unit"
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
         notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
@@ -215,13 +220,14 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         order = shown[_CATEGORY].unique(maintain_order=True)
         if len(order) <= most:
             points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING))
-            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
+            scale = 100 if block.is_rate and not falls else 1
+            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes, scale=scale))
             continue
         columns = [
             *key_columns(varying, own),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
-            Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
+            Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False, unit=own["unit"][0]),
         ]
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)

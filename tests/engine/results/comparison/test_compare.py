@@ -1,3 +1,4 @@
+import json
 import shutil
 from itertools import combinations
 from pathlib import Path
@@ -273,7 +274,7 @@ def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_r
     table = ng.compare(*runs).tables()[0]
     assert [column.heading for column in table.columns] == ["model", "a", "b"]
     for run, row in zip(runs, table.frame.to_dicts(), strict=True):
-        rate = 100 * run.outcomes().filter(split="b")["value"].mean()
+        rate = run.outcomes().filter(split="b")["value"].mean()
         assert (row["model"], row["b"]) == (run.model_name, pytest.approx(rate))
         assert row["b low"] < rate < row["b high"]
     many = ng.compare(*made("abcdef"))
@@ -283,7 +284,10 @@ def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_r
     numbers = runs[0].outcomes().with_columns(metric=pl.lit("spearman"), value=pl.Series(np.linspace(-1, 1, 80)))
     both = pl.concat([runs[0].outcomes(), numbers])
     found = ng.compare(plain("one", both), plain("two", both))
-    assert [table.title for table in found.tables()[:2]] == ["Models: rates, %", "Models: values, in their own unit"]
+    assert [table.title for table in found.tables()[:2]] == ["Models: rates", "Models: values, in their own unit"]
+    [rates, values] = json.loads(render(found.tables()[:2], "json"))
+    assert (set(rates["units"].values()), values["units"]) == ({"fraction"}, {})
+    assert "(%)" in render(found.tables()[:1], "markdown")
     assert {row["model"] for row in found.document()["rates"]} == {"one", "two"}
 
 
