@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, count
+from itertools import accumulate, count, dropwhile
 
 import regex as re  # its \X is what people call a letter, and its \w holds the marks on letters
 from rich.cells import cell_len
@@ -75,7 +75,8 @@ def cut(text: str, most: int) -> str:
         return text
     letters, end = re.findall(r"\X", text), (most - 1) // 2
     beginning = "".join(_fitting(letters, most - 1 - end, cell_len)).rstrip()
-    return f"{beginning}…{''.join(_fitting(letters[::-1], end, cell_len)[::-1]).strip()}"
+    ending = dropwhile(str.isspace, _fitting(letters[::-1], end, cell_len)[::-1])
+    return f"{beginning}…{''.join(ending).rstrip()}"
 
 
 def _fitting(letters: Sequence[str], most: int, size: Callable[[str], int]) -> Sequence[str]:

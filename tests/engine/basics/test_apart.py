@@ -36,6 +36,7 @@ def test_different_texts_have_different_labels_and_files_also_without_case(names
 
 
 def test_names_as_files_and_as_labels():
+    assert labels(["relative clause,  \u093f2"], 8) == ["rela… \u093f2"]
     assert stems(["my_model", "my-model", "模型甲", "模型乙", "GPT2", "gpt2", "!"]) == [
         "my-model", "my-model-2", "模型甲", "模型乙", "GPT2", "gpt2-2", "run",
     ]  # fmt: skip
