@@ -13,7 +13,7 @@ from ..basics.option import Opening
 from ..basics.printable import counted
 from ..library.shown import Shown
 from ..requests.items import WHY
-from ..requests.stage import TOKENS, Planned, RequestStage
+from ..requests.stage import TOKENS, Kind, RequestStage
 from ..runs.shard import Shard
 from ..views import Column, Table
 from .labels import Told
@@ -94,7 +94,7 @@ def planned(
     stage: RequestStage, opening: Opening, devices: int, shard: Shard
 ) -> tuple[dict[str, int | float], pl.DataFrame]:
     """What a run would do, counted, with its time from a few texts; and the rows that it cannot use: place, reason."""
-    kind: Planned[Any] = stage.kind  # type: ignore[assignment]
+    kind: Kind[Any] = stage.kind
     own, work, tried = shard.parts(len(stage.sizes)), dict[str, int | float](), None
     bad = dict[str, str]()
     for number in own:

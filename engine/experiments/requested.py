@@ -23,7 +23,7 @@ from ..library.run import BY, Run, ShardRun, open_results
 from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, WHY, by_split, collected
-from ..requests.stage import InMemory, Kind, RequestStage, complete
+from ..requests.stage import Asking, InMemory, Kind, RequestStage, complete
 from ..requests.summary import COMPARES, Row, frame, means, with_holm
 from ..requests.word import Word
 from ..runs.loop import run_stage
@@ -42,17 +42,14 @@ OUTCOMES = (*ITEM, "column", "split", "cluster")  # columns of outcomes, beside 
 _PLACE = pl.when(pl.col("column").is_null()).then("condition").otherwise(pl.format("{}, {}", "condition", GROUP))
 
 
-class Requested(Experiment):
+class Requested(Experiment, Asking):
     """An experiment of requests of one kind; a subclass is a frozen dataclass of its options."""
 
     unit: ClassVar[str] = "items"  # what the items are, as a plural
     clusters: ClassVar[str] = "items"  # what items share that makes them depend on each other, as a plural
     of_kind: ClassVar[type[Kind[Any]]] = Word  # what `kind` gives
-    requests_per_part: ClassVar[int] = 2048
-    together: ClassVar[Sequence[str]] = ITEM  # keys of requests that are asked together or not at all, side by side
     # The experiment, with the same options, whose answers these requests follow from: see `stage_after`.
     first_round: "ClassVar[type[Requested] | None]" = None
-    other_rounds: ClassVar[Sequence[str]] = ()  # stages of the other rounds, in the same folder
     # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
     # Each may read those before it.
     scores: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -113,30 +110,6 @@ class Requested(Experiment):
     def further(cls, rows: pl.DataFrame) -> Iterable[Row]:  # noqa: ARG003 - part of the interface
         """Rows of the summary that are not means of items or contrasts: a perplexity, a spread."""
         return ()
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What the requests depend on, as JSON values; without a `data sha256` the requests themselves have theirs."""
-        return {}
-
-    def metadata(self, exported: ExportedModel) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
-        """What later readers need, as JSON values."""
-        return {}
-
-    def notes(self, exported: ExportedModel) -> Sequence[str]:  # noqa: ARG002 - part of the interface
-        """What a person is told before the first part runs, a line each."""
-        return ()
-
-    def excuses(self, why: str) -> bool:
-        """Whether a request with this reason in `why` is only told, and the run not refused for it.
-
-        By default, where the reason lies in the model (a word is not one of its tokens), and not in the data.
-        """
-        return why in self.of_kind.of_model
-
-    def place(self, request: Mapping[str, Any]) -> str:
-        """What a message calls a request, such as its file and line."""
-        return request.get("place") or repr(request.get("text"))
 
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
@@ -251,11 +224,16 @@ class RequestedRun(SummaryRun):
             .drop_nulls("value")
         )
 
+    @property
+    def shown(self) -> Mapping[str, pl.Expr | None]:
+        """The columns of `sentence_rows` that are not those of the kind, see `Requested.shown`."""
+        return self.declared.shown
+
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each request that was asked."""
         items = self.items.lazy().filter(pl.col(WHY).is_null())
         usual: dict[str, Any] = {"item": pl.col("item"), "condition": pl.col("condition")}
-        own, by_kind = self.declared.shown, self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder))
+        own, by_kind = self.shown, self.kind.shown(mask_token(self.record.metadata, self.folder))
         usual = {name: one for name, one in {**usual, **by_kind, **own}.items() if one is not None}
         if CORRECT in own and FAILED not in own:
             usual[FAILED] = ~usual[CORRECT]

@@ -1,6 +1,6 @@
 """What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,13 +9,13 @@ import polars as pl
 from ..basics.errors import InputError, choice
 from ..basics.printable import counted
 from ..inference.exported import ExportedModel
-from ..inference.spans import NO_WORD, Encoder, Method, behind
-from ..library.sentences import COLUMNS, FAILED
-from ..requests.items import WHY
+from ..inference.spans import NO_WORD, Encoder, Method
+from ..library.sentences import COLUMNS, CORRECT, FAILED
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
-from ..text.spelling import trimmed
 from .experiment import Option
+from .finished_run import GROUP
 from .table_requests import TableRun
+from .view import Chart
 
 METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
 JOINER = Annotated[
@@ -26,6 +26,16 @@ JOINER = Annotated[
         metavar="TEXT",
     ),
 ]
+ACCURACIES = Chart(
+    "likelihood",
+    "accuracy",
+    "accuracy (%)",
+    "Accuracy in each group.",
+    where=pl.col("column").is_not_null(),
+    label=pl.col(GROUP),
+    panel=None,
+    keys=("split",),
+)
 UNFAIR = "the first token differs, which has no score: nothing stands before it; give --bos"
 
 
@@ -91,27 +101,11 @@ class SpanRun(TableRun):
             said += [f"in {counted(own, what)} {UNFAIR}"] * bool(own)
         return said
 
-    def sentence_rows(self) -> pl.LazyFrame:
-        joiner = self.span.joiner
-
-        def whole(rows: pl.Series) -> pl.Series:
-            both = ((trimmed(context or ""), trimmed(text)) for context, text in rows.struct.unnest().iter_rows())
-            read = [behind(before, text, joiner)[0] if before else text for before, text in both]
-            return pl.Series(rows.name, read, pl.String)
-
-        items = self.items.lazy().filter(pl.col(WHY).is_null())
-        before = pl.when(pl.col("role").ne_missing(ALONE)).then("context").alias("context")
-        correct = pl.col("accuracy") if "accuracy" in self.items.columns else pl.lit(None, pl.Boolean)
-        own = items.select(
-            sentence=pl.struct(before, "text").map_batches(whole, pl.String),
-            condition=pl.coalesce("role", "condition"),
-            correct=correct,
-            failed=~correct,
-        )
-        usual = super().sentence_rows().drop("sentence", "condition", FAILED)
-        told = pl.concat([usual, own], how="horizontal")
-        names = told.collect_schema().names()
-        return told.select(list(dict.fromkeys([*(name for name in COLUMNS if name in names), *names])))
+    @property
+    def shown(self) -> Mapping[str, pl.Expr | None]:
+        """Beside `accuracy` itself."""
+        known = "accuracy" in self.items.columns
+        return {CORRECT: pl.col("accuracy").alias(CORRECT) if known else pl.lit(None, pl.Boolean)}
 
     def pair_rows(self) -> pl.LazyFrame | None:
         if self.items["right"].null_count() == len(self.items):

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import polars as pl
 
 from ..basics.errors import InputError
-from ..basics.option import OptionField, options_of
+from ..basics.option import Option, OptionField, options_of
 from ..basics.option_values import fault
 from ..basics.printable import counted
 from ..basics.reading import is_file
@@ -26,7 +26,7 @@ from ..library.options import RunOptions, run_folder, shard_of
 from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
 from ..library.sentences import OWN
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
-from ..requests.stage import Kind, RequestStage, complete
+from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
 from ..requests.valid import refused
 from ..runs.stage import Files, FinishedParts, changed
@@ -40,6 +40,10 @@ from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, SKIPPED, RequestColumn
 from .plan import TablePlan, planned
 from .requested import Requested, RequestedRun
 
+CLUSTERS = Annotated[
+    str | None,
+    Option("A column with the same value in rows that depend on each other (default: cluster).", metavar="COLUMN"),
+]
 NOTHING_TOLD = Labels("", {}).told()
 _COMPUTED = {"right", "candidate"}
 # What requests, sentences and tables of several runs have columns for.
@@ -58,7 +62,7 @@ def kept(column: str, kind: type[Kind[Any]] | Kind[Any]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class TableRequests:
+class TableRequests(Source):
     """The requests of a table, a source of `RequestStage`."""
 
     stimuli: UserTable
@@ -93,10 +97,6 @@ class TableRequests:
     @property
     def sha256(self) -> str:
         return self.stimuli.sha256
-
-    @cached_property
-    def schema(self) -> Mapping[str, Any]:
-        return self.read(0).schema
 
     def paths(self) -> Mapping[str, Path]:
         return self.stimuli.paths()

@@ -26,7 +26,7 @@ from ..text.composition import Composer, composer
 from ..text.pattern import VERB, Pattern, column, expected_verbs, sentence_texts
 from ..text.token_ids import Bucket, EncodedSentences
 from .items import WHY
-from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, WithoutFiles, complete
+from .stage import AdvanceTexts, Columns, Kind, MixedRequests, Part, RequestStage, Source, complete
 from .word import Word
 
 NOT_A_TEXT = "a word of the sentence is not a text of its own, such as a byte"
@@ -34,7 +34,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Composed(WithoutFiles):
+class Composed(Source):
     """Each pattern over each row of words, a source of `RequestStage`. A part is a range of rows, pattern by pattern.
 
     A request has the columns of its row, `condition` and `pattern`; a reason in `why` where it lacks a word.
@@ -48,11 +48,6 @@ class Composed(WithoutFiles):
     dataset: str
     per_part: int  # rows of words
     seed: int  # of the sentences that are compared with the tokenizer's, and of the audit
-    sha256: None = None  # the identity of the experiment says what the words follow from
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return self.read(0).schema
 
     @cached_property
     def parts(self) -> tuple[range, ...]:

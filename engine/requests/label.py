@@ -17,7 +17,7 @@ from ..inference.judge import log_softmax
 from ..inference.mixed import LABELS, Method
 from ..inference.precision import Workload
 from ..runs.masked_stages import Deciders
-from .stage import TOKENS, AdvanceTexts, Columns, MixedRequests, RequestStage
+from .stage import TOKENS, AdvanceTexts, Columns, Kind, MixedRequests, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 PADDED = "it contains the padding token, which the model ignores: remove it"
@@ -56,12 +56,11 @@ class LabelRequests(MixedRequests[PairClassifier, Classifier]):
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(Kind[Pairs]):
     """A `text`, a `second` one, and a label by its name."""
 
     name: ClassVar[str] = "label"
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "second": pl.String}
-    of_model: ClassVar[frozenset[str]] = frozenset()
     stage: ClassVar[type[RequestStage]] = LabelRequests
 
     names: tuple[str, ...]  # of each logit, in the words of the experiment
@@ -85,13 +84,9 @@ class Label:
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         return Sample("pairs", [Labelled(row, self) for row in draw.rows(requests)])
 
-    @staticmethod
-    def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - a classifier has none
+    def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - a classifier has none
         nothing = {"rank": pl.lit(None, pl.Int32), "logprob": pl.lit(None, pl.Float64)}
         return {"premise": pl.col("text"), "hypothesis": pl.col("second"), "answer": pl.col("label"), **nothing}
-
-    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
-        return self.prepare(exported, requests).why
 
     def work(self, asked: Pairs) -> dict[str, int]:
         return {"pairs": len(asked), TOKENS: sum(bucket.ids.size for bucket in asked.encoded.buckets)}

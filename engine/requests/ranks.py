@@ -18,7 +18,7 @@ from ..inference.free_text import MASK, reduce_logits
 from ..inference.judge import logprobs_of, top_tokens
 from ..inference.model import LanguageModel
 from ..text.token_ids import in_buckets
-from .stage import AdvanceTexts, Columns, ReferenceRequests, RequestStage
+from .stage import AdvanceTexts, Columns, Kind, ReferenceRequests, RequestStage
 from .word import Word, Words
 
 
@@ -38,12 +38,11 @@ class RanksOfTexts:
 
 
 @dataclass(frozen=True)
-class AtRank:
+class AtRank(Kind[RanksOfTexts]):
     """The token at a rank, and those at the next ranks."""
 
     name: ClassVar[str] = "rank"
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "at_rank": pl.Int32}
-    of_model: ClassVar[frozenset[str]] = frozenset()
     stage: ClassVar[type[RequestStage]] = ReferenceRequests
 
     names: tuple[str, ...] = ("token",)  # of the columns: of the token at the rank, then of those at the next ranks
@@ -71,13 +70,6 @@ class AtRank:
             return replace(asked, rank=row["at_rank"], logprob=row[f"{name}_logprob"])
 
         return Sample("tokens at ranks", [question(row) for row in draw.rows(requests)])
-
-    @staticmethod
-    def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - such rows have no sentence with an answer
-        return {}
-
-    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
-        return self.prepare(exported, requests).why
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> RanksOfTexts:
         texts = Word().prepare(exported, requests.with_columns(word=pl.lit(None, pl.String)))

@@ -33,7 +33,7 @@ from ..inference.spans import (
 from ..text.spelling import trimmed
 from .stage import TOKENS as READ
 from .stage import AdvanceTexts as Advance
-from .stage import ReferenceRequests, RequestStage
+from .stage import Kind, ReferenceRequests, RequestStage
 
 TOKENS, WORDS = "each token", "each word"
 EACH: Mapping[str, pl.DataType] = {
@@ -69,12 +69,11 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Span:
+class Span(Kind[Spans]):
     """Texts behind contexts; a request without a context is a text alone."""
 
     name: ClassVar[str] = "span"
     asks: ClassVar[Mapping[str, Any]] = {"context": pl.String, "text": pl.String}
-    of_model: ClassVar[frozenset[str]] = frozenset()
     stage: ClassVar[type[RequestStage]] = ReferenceRequests
 
     method: Method | None = Method.ORIGINAL  # of a masked model; None for a causal one
@@ -113,11 +112,14 @@ class Span:
         some = replace(draw, size=max(1, draw.size // _FEWER)).rows(requests.filter(pl.col("role").ne_missing(ALONE)))
         return Sample("sentences", [Scored(row, self, draw.exported.max_length) for row in some])
 
-    @staticmethod
-    def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - part of the interface
-        nothing = pl.lit(None, pl.String)
+    def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - such a text has no mask
+        def whole(rows: pl.Series) -> pl.Series:
+            return pl.Series(rows.name, [self.read(*own)[0] for own in rows.struct.unnest().iter_rows()], pl.String)
+
+        before, nothing = pl.when(pl.col("role").ne_missing(ALONE)).then("context"), pl.lit(None, pl.String)
         return {
-            "sentence": pl.concat_str(pl.col("context", "text").str.strip_chars(), separator=" ", ignore_nulls=True),
+            "condition": pl.coalesce("role", "condition"),
+            "sentence": pl.struct(before.alias("context"), "text").map_batches(whole, pl.String),
             "expected": nothing,
             "answer": nothing,
             "rank": nothing.cast(pl.Int32),

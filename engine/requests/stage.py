@@ -4,6 +4,7 @@ Parts of the frame are prepared, asked, and written. The rows of a part are its 
 `publish`, `merge` and `verify` need neither model nor data.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, Ra
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
-from .items import ALL, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
+from .items import ALL, ITEM, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
 
 AdvanceTexts = Callable[[int], None]
 Columns = Mapping[str, Any]  # by name: what `polars.Series` takes
@@ -41,97 +42,97 @@ class Prepared(Sized, Protocol):
 P = TypeVar("P", bound=Prepared)
 
 
-class Kind(Protocol[P]):
+class Kind(ABC, Generic[P]):
     """A value of an experiment: a frozen dataclass whose fields are options."""
 
     name: ClassVar[str]
     asks: ClassVar[Mapping[str, Any]]  # the columns of a request that it reads, with their types; absent ones are null
-    of_model: ClassVar[frozenset[str]]  # reasons in `why` that lie in the model, and not in the data
+    of_model: ClassVar[frozenset[str]] = frozenset()  # reasons in `why` that lie in the model, and not in the data
     stage: ClassVar["type[RequestStage]"]  # how exact its answers are
 
     @property
+    @abstractmethod
     def answers(self) -> Mapping[str, Any]:
         """The columns that it adds to a request, with their types; log-probabilities are natural logarithms, fp64."""
 
     @property
+    @abstractmethod
     def identity(self) -> Mapping[str, Any]:
         """What answers depend on beside model and requests, as JSON values."""
 
     @classmethod
+    @abstractmethod
     def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:
         """The kind of a finished run, by what it has recorded."""
 
+    @abstractmethod
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         """Some of the requests that were asked, with their answers, as `verify` asks them again."""
 
     def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
         """Why requests cannot be asked, as `prepare` says it; what cannot be wrong need not be tokenized."""
+        return self.prepare(exported, requests).why
 
+    @abstractmethod
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> P:
         """Read requests without a reason in `why`; the model is not opened. The columns of `asks` are there."""
 
+    @abstractmethod
     def answer(self, model: Any, asked: P, advance: AdvanceTexts) -> Columns:
         """The columns of `answers` for all requests of `asked`, in any form that a column can be made of.
 
         All of them can be asked. `advance` is called with numbers of texts, by several threads.
         """
 
-    @staticmethod
-    def shown(mask_token: str) -> Mapping[str, pl.Expr]:
+    def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - other kinds look at it
         """What a person reads of a request: the columns of `sentence_rows`, as far as the kind tells them."""
-
-
-class Planned(Kind[P], Protocol[P]):
-    """A kind whose work can be counted before it is done."""
+        return {}
 
     def work(self, asked: P) -> Mapping[str, int]:
         """How much there is to do, by what a plan calls it; `TOKENS` is among it."""
+        raise NotImplementedError
 
     def read_some(self, model: Any, asked: P) -> int:
         """Let the model read a few texts; returns the number of their tokens."""
+        raise NotImplementedError
 
 
-class Source(Protocol):
+class Source(ABC):
     """Requests that are read part by part, such as those of a user's table."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Sequence[int]:
+        """How many requests each part has."""
+
+    @abstractmethod
+    def read(self, number: int) -> pl.DataFrame:
+        """The requests of a part, as `complete` makes them."""
 
     @property
     def sha256(self) -> str | None:
         """None where the identity of the experiment says what the requests follow from."""
+        return None
 
-    @property
-    def schema(self) -> Mapping[str, Any]: ...
-    @property
-    def sizes(self) -> Sequence[int]:
-        """How many requests each part has."""
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        return self.read(0).schema
 
-    def read(self, number: int) -> pl.DataFrame:
-        """The requests of a part, as `complete` makes them."""
-
-    def place(self, number: int, request: Mapping[str, Any]) -> str | None:
+    def place(self, number: int, request: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - tables have lines
         """What a message calls a request of a part, such as its file and line; None for the experiment's own way."""
-
-    def paths(self) -> Mapping[str, Path]:
-        """What is read from the disk."""
-
-    def at(self, places: Mapping[str, Path]) -> "Source":
-        """The same files in other places."""
-
-
-class WithoutFiles:
-    """A source that has its requests in memory."""
-
-    def place(self, number: int, request: Mapping[str, Any]) -> None:  # noqa: ARG002 - the experiment knows more
         return None
 
     def paths(self) -> Mapping[str, Path]:
+        """What is read from the disk."""
         return {}
 
-    def at(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - there are no files
+    def at(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - others have files
+        """The same files in other places."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory(WithoutFiles):
+class InMemory(Source):
     """A frame of requests as a source."""
 
     frame: pl.DataFrame
@@ -141,10 +142,6 @@ class InMemory(WithoutFiles):
     @cached_property
     def sha256(self) -> str:
         return sha256(self.frame.write_ndjson().encode())
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        return self.frame.schema
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
@@ -173,24 +170,42 @@ TOKENS = "tokens that the model reads"  # the key of `Kind.work` with them
 VERSION = 1  # of the columns of a part: runs of different versions are not put together
 
 
-class Asking(Protocol):
+class Asking:
     """What the stage must know of an experiment."""
 
     name: ClassVar[str]
-    requests_per_part: ClassVar[int]
-    together: ClassVar[Sequence[str]]  # keys of adjacent requests that are asked together, or not at all
-    other_rounds: ClassVar[Sequence[str]]  # stages of the same experiment, in the same folder
+    of_kind: ClassVar[type[Kind[Any]]]  # what asks
+    requests_per_part: ClassVar[int] = 2048
+    together: ClassVar[Sequence[str]] = ITEM  # keys of adjacent requests that are asked together, or not at all
+    other_rounds: ClassVar[Sequence[str]] = ()  # stages of the other rounds, in the same folder
 
     @property
-    def identity(self) -> Mapping[str, Any]: ...
-    def metadata(self, exported: ExportedModel) -> Mapping[str, Any]: ...
-    def publish(self, parts: FinishedParts) -> Files: ...
-    def notes(self, exported: ExportedModel) -> Sequence[str]: ...
+    def identity(self) -> Mapping[str, Any]:
+        """What the requests depend on, as JSON values; without a `data sha256` the requests themselves have theirs."""
+        return {}
+
+    def metadata(self, exported: ExportedModel) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
+        """What later readers need, as JSON values."""
+        return {}
+
+    def notes(self, exported: ExportedModel) -> Sequence[str]:  # noqa: ARG002 - part of the interface
+        """What a person is told before the first part runs, a line each."""
+        return ()
+
     def excuses(self, why: str) -> bool:
-        """Whether a request with this reason in `why` is only told, and the run not refused for it."""
+        """Whether a request with this reason in `why` is only told, and the run not refused for it.
+
+        By default, where the reason lies in the model (a word is not one of its tokens), and not in the data.
+        """
+        return why in self.of_kind.of_model
 
     def place(self, request: Mapping[str, Any]) -> str:
-        """What a message calls a request, such as file and line."""
+        """What a message calls a request, such as its file and line."""
+        return request.get("place") or repr(request.get("text"))
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from ..inference.words import WordScores, score_whole_words, score_words
 from ..statistics.rank_correlation import spearman
 from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .stage import TOKENS, Columns, RankedRequests, RequestStage
+from .stage import TOKENS, Columns, Kind, RankedRequests, RequestStage
 from .stage import AdvanceTexts as Advance
 from .vocabulary import Ranked, Vocabulary
 
@@ -96,7 +96,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Word:
+class Word(Kind[Any]):
     """Words at masks."""
 
     name: ClassVar[str] = "word"
@@ -173,8 +173,7 @@ class Word:
         others = np.setdiff1d(np.arange(exported.vocab_size), ranked)
         return lambda question: replace(question, unranked=(others,), among_ranked=self.among_ranked)
 
-    @staticmethod
-    def shown(mask_token: str) -> Mapping[str, pl.Expr]:
+    def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:
         return {
             "sentence": pl.col("text").str.replace_all(MASK, mask_token, literal=True),
             "expected": pl.col("word"),
@@ -189,9 +188,6 @@ class Word:
         """The tokens that compete, [m], ascending; None for all."""
         whole = self.ranked.name == Vocabulary.ALL
         return None if whole else self.ranked.ids(exported.tokenizer, exported.vocab_size)
-
-    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
-        return self.prepare(exported, requests).why
 
     def work(self, asked: Words) -> dict[str, int]:
         several = int((asked.words.counts[asked.has_word] > 1).sum())

@@ -1,7 +1,7 @@
 """Which of some candidates is the most probable one? `negengine choice`: options and results."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -21,11 +21,10 @@ from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column, needed_columns
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
-from ..finished_run import GROUP
 from ..own_table import find_columns
-from ..span_runs import JOINER, METHOD, SpanRun, method_of
-from ..table_requests import TableRequested
-from ..view import Chart, Values, View
+from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
+from ..table_requests import CLUSTERS, TableRequested
+from ..view import Values, View
 from .choice_columns import Columns
 
 _column = partial(Option, metavar="COLUMN")
@@ -46,17 +45,7 @@ _NOTES = {
     "ties": f"ties: items whose right candidate and best other one differ by at most {ROUNDING:g}; they count as wrong",
     CHANCE: "chance: the share that a guess gets right, the mean of 1 / number of candidates",
 }
-_RIGHT = Chart(
-    "choice",
-    "accuracy",
-    "accuracy (%)",
-    "Accuracy in each group.",
-    where=pl.col("column").is_not_null(),
-    label=pl.col(GROUP),
-    panel=None,
-    others={CHANCE: CHANCE},
-    keys=("split",),
-)
+_RIGHT = replace(ACCURACIES, name="choice", others={CHANCE: CHANCE})
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +160,7 @@ class Choice(TableRequested):
         str | Sequence[str],
         _column("A column with conditions: each gets an accuracy (default: group); may be repeated.", kind=list[str]),
     ] = ()
-    cluster: Annotated[
-        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
-    ] = None
+    cluster: CLUSTERS = None
     method: METHOD = None
     joiner: JOINER = None
     no_pmi: Annotated[bool, Option("Do not score candidates without their contexts, which pmi needs.")] = False

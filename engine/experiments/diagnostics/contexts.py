@@ -27,11 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
-from ...requests.items import ALL, ORIGINAL
+from ...requests.items import ALL, KEYS, ORIGINAL, OWN
+from ...requests.word import Word
 from ...text.agreement import Article, article_of
 from ...text.keys import string_keys
 from ...text.lexicon import load_lexicon
@@ -45,6 +47,8 @@ SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffle
 ROLE_PERTURBED = ("-Obj", "-Sub", "-ObjSub")
 BINS = ("cloze-1", "cloze-2", "cloze-3", "cloze-4")
 POLARITIES = ("affirmative", "negative")
+COMPARED = ("good", "bad", "bad2")  # roles
+DRAW = "draw"  # the column of groups that are shuffles
 ARTICLE = "(a|an)"
 _WORDS_KEPT = 2
 
@@ -217,45 +221,57 @@ _TABLES: dict[str, tuple[str, str, Callable[[Row], Any]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Completion:
-    """A text with one [MASK], and a word for the mask."""
-
-    text: str
-    word: str
-
-    @property
-    def sentence(self) -> str:
-        return self.text.replace(MASK, self.word)
+Completion = tuple[str, str]
+"""A text with one [MASK], and a word for the mask."""
 
 
-@dataclass(frozen=True)
-class Item:
-    """What a model can be right or wrong about."""
-
-    dataset: str  # one of `DATASETS`
-    condition: str  # `original`, or how the context is perturbed
-    item: str  # a name that no other item of its data set and condition has
-    cluster: str  # the row or pair of rows that it comes from
-    splits: tuple[str, ...]  # those that it counts in
-    expected: tuple[Completion, ...]  # of one text, any is right; empty if accuracy is not asked for
-    compared: tuple[Completion, ...]  # the first is more probable than the others; empty if that is not asked
-    location: str  # file and line
-    draw: int | None = None  # the number of the shuffle, from 1
-
-    @property
-    def completions(self) -> tuple[Completion, ...]:
-        return tuple(dict.fromkeys([*self.expected, *self.compared]))
+def requests_of(diagnostics: Rows, *, draws: int, seed: int) -> pl.DataFrame:
+    """The requests of all items in all conditions; `draws` is how many times the words of a sentence are shuffled."""
+    rows = [
+        *(own for row in diagnostics.pragmatic for own in _pragmatic_requests(row, draws, seed)),
+        *_reversal_requests(diagnostics.reversals),
+        *(own for row in diagnostics.simple for own in _negation_requests(SIMP, row)),
+        *(own for row in diagnostics.natural for own in _negation_requests(NAT, row)),
+    ]
+    further = {"is_expected": pl.Boolean, "draw": pl.Int32, "place": pl.String}
+    return pl.DataFrame(rows, {**KEYS, **Word.asks, **further})
 
 
-def build_items(diagnostics: Rows, *, draws: int, seed: int) -> tuple[Item, ...]:
-    """All items of all conditions; `draws` is how many times the words of a sentence are shuffled."""
-    return (
-        *(item for row in diagnostics.pragmatic for item in _pragmatic_items(row, draws, seed)),
-        *_reversal_items(diagnostics.reversals),
-        *(item for row in diagnostics.simple for item in _negation_items(SIMP, row)),
-        *(item for row in diagnostics.natural for item in _negation_items(NAT, row)),
-    )
+def _requests(
+    dataset: str,
+    condition: str,
+    item: str,
+    cluster: str,
+    splits: tuple[str, ...],
+    location: str,
+    expected: Sequence[Completion] = (),
+    compared: Sequence[Completion] = (),
+    draw: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Those of an item: each different completion.
+
+    Any of the `expected` words is right; of those `compared` the first is more probable than the others. `draw` is the
+    number of the shuffle, from 1.
+    """
+    roles = dict(zip(compared, COMPARED, strict=False))
+    drawn = (f"draw-{draw}",) if draw else ()
+    for own in dict.fromkeys([*expected, *compared]):
+        yield {
+            "dataset": dataset,
+            "condition": condition,
+            "item": " ".join((item, *drawn)),
+            # Only the contexts of ROLE-88 are themselves the same in two conditions; else it is the row of the file.
+            "pair": item if dataset == ROLE else cluster,
+            "cluster": cluster,
+            "splits": [ALL, *splits, *drawn],
+            "columns": [None, *[OWN] * len(splits), *[DRAW] * len(drawn)],
+            "role": roles.get(own),
+            "text": own[0],
+            "word": own[1],
+            "is_expected": own in expected,
+            "draw": draw,
+            "place": location,
+        }
 
 
 @cache
@@ -275,7 +291,7 @@ def complete(context: str, word: str, location: str = "") -> Completion:
             f"{location}: letters do not tell whether {word!r} has a or an; write the article into the context in "
             f"place of {ARTICLE}, or give another word"
         )
-    return Completion(f"{context.replace(ARTICLE, article)} {MASK}.", word)
+    return f"{context.replace(ARTICLE, article)} {MASK}.", word
 
 
 def shuffle(sentence: str, draw: int, seed: int) -> str:
@@ -285,25 +301,24 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
     return " ".join(words[i] for i in np.argsort(keys, kind="stable")) + "."
 
 
-def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
-    def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
-        numbered = (f"draw-{draw}",) if draw else ()
-        expected = complete(f"{first} {second}", row.expected, row.location)
-        others = (row.within_category, row.between_category) if condition == ORIGINAL else ()
-        compared = [dataclasses.replace(expected, word=word) for word in (expected.word, *others)] if others else []
-        name, splits = " ".join((row.item, *numbered)), (ALL, row.constraint, *numbered)
-        return Item(CPRAG, condition, name, row.item, splits, (expected,), tuple(compared), row.location, draw)
+def _pragmatic_requests(row: Pragmatic, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    def ask(condition: str, first: str, second: str, draw: int | None = None) -> Iterator[dict[str, Any]]:
+        text, word = complete(f"{first} {second}", row.expected, row.location)
+        words = (word, row.within_category, row.between_category) if condition == ORIGINAL else ()
+        compared = [(text, own) for own in words]
+        keys = CPRAG, condition, row.item, row.item, (row.constraint,), row.location
+        return _requests(*keys, [(text, word)], compared, draw)
 
     last = " ".join(row.second.split()[-_WORDS_KEPT:])
-    yield ask(ORIGINAL, row.first, row.second)
-    yield ask(TRUNCATED, row.first, last)
+    yield from ask(ORIGINAL, row.first, row.second)
+    yield from ask(TRUNCATED, row.first, last)
     for draw in range(1, draws + 1):
         shuffled = shuffle(row.first, draw, seed)
-        yield ask(SHUFFLED, shuffled, row.second, draw)
-        yield ask(BOTH, shuffled, last, draw)
+        yield from ask(SHUFFLED, shuffled, row.second, draw)
+        yield from ask(BOTH, shuffled, last, draw)
 
 
-def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
+def _reversal_requests(rows: Sequence[Reversal]) -> Iterator[dict[str, Any]]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
     locations = {row.pair: row.location for row in rows}
     cloze = [row.cloze for row in rows]
@@ -316,18 +331,20 @@ def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
                 context = re.sub("which .* the", "which one the", context)
             if "Sub" in condition:
                 context = re.sub("which (.*) the .* had", r"which \1 the other had", context)
-            expected = tuple(complete(context, word, row.location) for word in row.expected)
-            yield Item(ROLE, condition, row.item, row.pair, (ALL, BINS[own_bin]), expected, (), row.location)
+            expected = [complete(context, word, row.location) for word in row.expected]
+            yield from _requests(ROLE, condition, row.item, row.pair, (BINS[own_bin],), row.location, expected)
         pairs[row.pair][row.order] = complete(row.context, row.target, row.location)
     for pair, targets in pairs.items():
-        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), (targets["a"], targets["b"]), locations[pair])
+        compared = targets["a"], targets["b"]
+        yield from _requests(ROLE, ORIGINAL, pair, pair, (), locations[pair], compared=compared)
 
 
-def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
+def _negation_requests(dataset: str, row: Negation) -> Iterator[dict[str, Any]]:
     for polarity, context, true, false in zip(POLARITIES, row.contexts, row.targets, row.targets[::-1], strict=True):
         kind = LICENSING.get(row.licensing)
-        splits = (ALL, polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
-        compared = tuple(complete(context, word, row.location) for word in (true, false))
+        splits = (polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
+        compared = [complete(context, word, row.location) for word in (true, false)]
         # Nearly every word completes a negative context, so none is expected there.
-        expected = compared[:1] if polarity == POLARITIES[0] else ()
-        yield Item(dataset, ORIGINAL, f"{row.item} {polarity}", row.item, splits, expected, compared, row.location)
+        expected = compared[:1] if polarity == POLARITIES[0] else []
+        keys = dataset, ORIGINAL, f"{row.item} {polarity}", row.item, splits, row.location
+        yield from _requests(*keys, expected, compared)

@@ -24,7 +24,7 @@ from ...basics.numerals import percent
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, KEYS, ORIGINAL, OWN, WHY, by_split
+from ...requests.items import ALL, ORIGINAL, OWN, WHY, by_split
 from ...requests.metrics import of_item, role
 from ...requests.summary import Cell, Row
 from ...requests.word import SEVERAL, Word
@@ -35,10 +35,12 @@ from ..requested import Requested, RequestedRun
 from ..view import BESIDE, Chart, Values, View, differences
 from .contexts import (
     BINS,
+    COMPARED,
     CONSTRAINTS,
     CPRAG,
     CPRAG_PERTURBED,
     DATASETS,
+    DRAW,
     LICENSING,
     NAT,
     POLARITIES,
@@ -47,10 +49,9 @@ from .contexts import (
     SIMP,
     TRUNCATED,
     Dataset,
-    Item,
     Rows,
-    build_items,
     read_diagnostics,
+    requests_of,
 )
 
 CUTS = (1, 5)
@@ -58,9 +59,9 @@ THRESHOLD = 0.01
 SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
 ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
 OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
-SPREAD, DRAW = "sd:", "draw"
+SPREAD = "sd:"
 TOP = max(CUTS)
-GOOD, *BAD = COMPARED = ("good", "bad", "bad2")
+GOOD, *BAD = COMPARED
 AFFIRMATIVE, NEGATIVE = POLARITIES
 CELLS = ("dataset", "condition", "split")
 _NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("group", "split"), Column("n", "n")]
@@ -235,9 +236,7 @@ class Diagnostics(Requested):
         return Word(top=TOP)
 
     def requests(self, exported: ExportedModel) -> pl.DataFrame:  # noqa: ARG002 - part of the interface
-        items = build_items(self.read, draws=self.draws, seed=self.seed)
-        further = {"is_expected": pl.Boolean, "draw": pl.Int32, "place": pl.String}
-        return pl.DataFrame([row for item in items for row in _rows(item)], {**KEYS, **Word.asks, **further})
+        return requests_of(self.read, draws=self.draws, seed=self.seed)
 
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:  # noqa: ARG003 - part of the interface
@@ -276,24 +275,3 @@ class Diagnostics(Requested):
             Section(among, figures=accuracies, tables=[accuracy], notes=run.remarks()),
             Section("What changes between two conditions?", tables=[tests]),
         ]
-
-
-def _rows(item: Item) -> Iterator[dict[str, Any]]:
-    roles = dict(zip(item.compared, COMPARED, strict=False))
-    for one in item.completions:
-        yield {
-            "dataset": item.dataset,
-            "condition": item.condition,
-            "item": item.item,
-            # Only the contexts of ROLE-88 are themselves the same in two conditions; else it is the row of the file.
-            "pair": item.item if item.dataset == ROLE else item.cluster,
-            "cluster": item.cluster,
-            "splits": list(item.splits),
-            "columns": [None, *[OWN] * (len(item.splits) - 1 - bool(item.draw)), *[DRAW] * bool(item.draw)],
-            "role": roles.get(one),
-            "text": one.text,
-            "word": one.word,
-            "is_expected": one in item.expected,
-            "draw": item.draw,
-            "place": item.location,
-        }

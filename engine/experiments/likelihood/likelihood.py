@@ -31,11 +31,10 @@ from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
-from ..finished_run import GROUP
 from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
-from ..span_runs import JOINER, METHOD, SpanRun, method_of
-from ..table_requests import TableRequested
-from ..view import PERCENT, Chart, Values, View
+from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
+from ..table_requests import CLUSTERS, TableRequested
+from ..view import PERCENT, Values, View
 from .likelihood_columns import BAD, GOOD, SIDES, Columns
 from .published_accuracies import read_published
 
@@ -70,18 +69,8 @@ _PAIRS = View(
         f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
     ],
 )
-_RIGHT = Chart(
-    "likelihood",
-    _ACCURACY,
-    "accuracy (%)",
-    "Accuracy in each group.",
-    where=pl.col("column").is_not_null(),
-    label=pl.col(GROUP),
-    panel=None,
-    keys=("split",),
-)
 _PROBABLE = replace(
-    _RIGHT,
+    ACCURACIES,
     metric=_MEAN,
     title="log-probability per token (natural logarithm)",
     caption="Log-probability per token in each group.",
@@ -240,9 +229,7 @@ class Likelihood(TableRequested):
         str | Sequence[str],
         _column("A column with conditions: each gets a mean (default: group); may be repeated.", kind=list[str]),
     ] = ()
-    cluster: Annotated[
-        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
-    ] = None
+    cluster: CLUSTERS = None
     published: Annotated[
         str | Path | None,
         Option(
@@ -368,7 +355,7 @@ class Likelihood(TableRequested):
         if row is None:
             return [Section("Results", ["No pair can be judged."], tables=run.tables(), notes=run.remarks())]
         if run.columns.has_pairs:
-            title, chart = "Is the good sentence the more probable one?", _RIGHT
+            title, chart = "Is the good sentence the more probable one?", ACCURACIES
             said = [
                 f"The good sentence is the more probable one in {percent(row['value'])} % of {row['n']:,} pairs.",
                 "A model that guesses is right in 50 %.",

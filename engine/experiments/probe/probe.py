@@ -35,7 +35,7 @@ from ..experiment import BOS, Option
 from ..finished_run import GROUP, OTHER
 from ..labels import MOST_GROUPS, Labels
 from ..own_table import BY_NAME, ROW, RequestColumns, find_columns, said_by_name
-from ..table_requests import TableRequested, TableRun
+from ..table_requests import CLUSTERS, TableRequested, TableRun
 from .probe_columns import (
     IS_TOP1,
     IS_WANTED,
@@ -232,9 +232,7 @@ class OwnSentences(TableRequested):
         str | Sequence[str],
         _columns("A column with conditions to compare (default: group; '' for none); may be repeated."),
     ] = ()
-    cluster: Annotated[
-        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
-    ] = None
+    cluster: CLUSTERS = None
     item: Annotated[
         str | None, _column("A column with the same value in the rows of a minimal pair (default: item or pair).")
     ] = None

@@ -2,22 +2,27 @@
 
 from collections import Counter
 
+import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.diagnostics.contexts import DATASETS, Rows, build_items, read_diagnostics, shuffle
+from negengine.engine.experiments.diagnostics.contexts import DATASETS, Rows, read_diagnostics, requests_of, shuffle
+from negengine.engine.inference.free_text import MASK
+from negengine.engine.requests.items import ITEM
+from polars.testing import assert_frame_equal
 
 from .conftest import write_tables
 
 
-def texts(items, **wanted):
-    chosen = [item for item in items if all(getattr(item, name) == value for name, value in wanted.items())]
-    return [item.completions[0].text for item in chosen]
+def texts(rows, **wanted):
+    """The first text of each item."""
+    return rows.filter(**wanted).unique(ITEM, keep="first", maintain_order=True)["text"].to_list()
 
 
 def test_what_is_asked_of_each_data_set(small):
-    items = build_items(small, draws=1, seed=0)
-    compared = {name: [tuple(one.sentence for one in item.compared) for item in items
-                       if item.dataset == name and item.compared] for name in ("NEG-136-SIMP", "ROLE-88")}  # fmt: skip
+    rows = requests_of(small, draws=1, seed=0)
+    sides = rows.drop_nulls("role").with_columns(whole=pl.col("text").str.replace(MASK, pl.col("word"), literal=True))
+    whole = sides.sort("role", descending=True).group_by(ITEM, maintain_order=True).agg("whole")
+    compared = {name: sorted(map(tuple, whole.filter(dataset=name)["whole"])) for name in ("NEG-136-SIMP", "ROLE-88")}
     said, nouns = "the man forgot which {} had served.", ("customer the waitress", "waitress the customer")
     assert compared == {
         "NEG-136-SIMP": [
@@ -26,50 +31,53 @@ def test_what_is_asked_of_each_data_set(small):
         ],
         "ROLE-88": [tuple(map(said.format, nouns))],
     }
-    originals = {(item.dataset, item.item): item for item in items if item.condition == "original"}
-    assert originals["NEG-136-NAT", "1 negative"].splits == ("all", "negative", "unlicensed", "negative-unlicensed")
-    role = {name: originals["ROLE-88", name] for name in ("1-b", "1-a", "1")}
-    assert [one.word for one in role["1-b"].expected] == ["tipped", "paid"]  # the first word of each alternative
-    bins = {name: item.splits for name, item in role.items()}  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
-    assert bins == {"1-b": ("all", "cloze-1"), "1-a": ("all", "cloze-4"), "1": ("all",)}
+    originals = rows.filter(condition="original")
+    natural = originals.filter(dataset="NEG-136-NAT", item="1 negative")
+    assert natural["splits"].to_list() == [["all", "negative", "unlicensed", "negative-unlicensed"]] * 2
+    role = originals.filter(dataset="ROLE-88")
+    # The first word of each alternative.
+    assert role.filter("is_expected", item="1-b")["word"].to_list() == ["tipped", "paid"]
+    bins = dict(role.select("item", "splits").unique("item").iter_rows())  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
+    assert bins == {"1-b": ["all", "cloze-1"], "1-a": ["all", "cloze-4"], "1": ["all"]}
     for condition, context in (
         ("-Obj", "the man forgot which one the customer had"),
         ("-Sub", "the man forgot which waitress the other had"),
         ("-ObjSub", "the man forgot which one the other had"),
     ):
-        assert texts(items, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
+        assert texts(rows, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
     truncated = ["The dog ran. to the [MASK].", "The red car. It was new. She [MASK]."]
-    assert texts(items, dataset="CPRAG-102", condition="truncated") == truncated
+    assert texts(rows, dataset="CPRAG-102", condition="truncated") == truncated
 
 
 def test_shuffling_keeps_the_words_and_one_full_stop_and_both_perturbations_share_the_order_of_a_draw(small):
-    items = build_items(small, draws=4, seed=0)
-    shuffled = texts(items, condition="shuffled", cluster="1")
+    rows = requests_of(small, draws=4, seed=0)
+    shuffled = texts(rows, condition="shuffled", cluster="1")
     assert len(shuffled) == 4
     for text in shuffled:
         first, _, second = text.partition(". ")
         assert second == "She [MASK]."
         assert Counter(first.split()) == Counter(["The", "red", "car", "It", "was", "new"])
     assert len(set(shuffled)) > 1
-    both = texts(items, condition="shuffled-truncated", cluster="0")
-    whole = texts(items, condition="shuffled", cluster="0")
+    both = texts(rows, condition="shuffled-truncated", cluster="0")
+    whole = texts(rows, condition="shuffled", cluster="0")
     assert both == [text.replace("At last it came to the", "to the") for text in whole]
 
 
 def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     turned = Rows(pragmatic=small.pragmatic[::-1])
-    assert set(build_items(Rows(small.pragmatic), draws=3, seed=2)) == set(build_items(turned, draws=3, seed=2))
+    both = (requests_of(own, draws=3, seed=2).sort(pl.all()) for own in (Rows(small.pragmatic), turned))
+    assert_frame_equal(*both)
     assert len({shuffle("a b c d e f g h i j", draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
 
 
 def test_counts_are_the_papers(shared):
     """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
-    items = build_items(read_diagnostics(shared / "data/datasets/lm-diagnostics"), draws=1, seed=0)
-    own = {name: [item for item in items if (item.dataset, item.condition) == (name, "original")] for name in DATASETS}
-    asked = {name: (sum(bool(item.expected) for item in each), sum(bool(item.compared) for item in each))
+    rows = requests_of(read_diagnostics(shared / "data/datasets/lm-diagnostics"), draws=1, seed=0)
+    own = {name: rows.filter(dataset=name, condition="original") for name in DATASETS}
+    asked = {name: (each.filter("is_expected")["item"].n_unique(), each.drop_nulls("role")["item"].n_unique())
              for name, each in own.items()}  # fmt: skip
     assert asked == {"CPRAG-102": (34, 34), "ROLE-88": (88, 44), "NEG-136-SIMP": (18, 36), "NEG-136-NAT": (16, 32)}
-    assert len({item.cluster for item in own["NEG-136-SIMP"] if len({one.text for one in item.compared}) > 1}) == 4
+    assert own["NEG-136-SIMP"].filter(pl.col("text").n_unique().over(ITEM) > 1)["cluster"].n_unique() == 4
 
 
 BAD = [  # a text of a table, what stands in its place, and the message
