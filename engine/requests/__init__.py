@@ -11,7 +11,7 @@ An experiment is a subclass of `Requested` (`engine/experiments/requested.py`):
     requests(exported)  the frame, one row a request; nothing is read from the model but its tokenizer and its name
     scores              expressions of a request, for the metrics: a score per byte, less the candidate alone
     metrics             expressions of an item, in their order; a later one may read an earlier one. A metric has a
-                        value in one row of its item (`metrics.of_item`, `metrics.best`), and is null in the others
+                        value in one row of its item (`metrics.of_item`, `metrics.lead`), and is null in the others
     contrasts(rows)     which two sides are compared, in rows that share a `pair` (`contrast.Contrast`)
     further(rows)       rows of the summary that are not means of items
 

@@ -43,12 +43,6 @@ KEYS: dict[str, Any] = {
 """What a request belongs to: the first columns of items.parquet, with their types."""
 
 
-def top_schema(count: int, prefix: str = "", what: str = "logprob") -> dict[str, Any]:
-    """The columns of the first choices: `top1`, `top1_logprob`, `top2` …."""
-    kinds = {"": pl.String, f"_{what}": pl.Float32}
-    return {f"{prefix}top{i}{end}": kind for i in range(1, count + 1) for end, kind in kinds.items()}
-
-
 def joined(texts: Iterable[str]) -> str:
     """Several texts in one cell."""
     return SEPARATOR.join(texts)

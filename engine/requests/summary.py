@@ -3,7 +3,7 @@
 Items become arrays first: a question to a frame takes a tenth of a millisecond, and a summary has hundreds.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, NamedTuple
@@ -92,8 +92,18 @@ def _splits(items: pl.DataFrame, clustered_by: str | None = None) -> dict[Cell, 
     return {cell: _Places(found[cell], clustered[cell]) for cell in in_order}
 
 
-def _outcomes(items: pl.DataFrame, metrics: Iterable[str]) -> dict[str, Outcomes]:
-    return {metric: Outcomes.of(items[metric]) for metric in metrics}
+def _cells(
+    items: pl.DataFrame, metrics: Iterable[str], clustered_by: str | None
+) -> Iterator[tuple[Cell, str, NDArray[np.float64], NDArray[np.int64], bool]]:
+    """Of each metric in each cell the known values, their clusters, and whether they are truth values.
+
+    Where the group is itself a cluster, its values are in none.
+    """
+    outcomes, clusters = {metric: Outcomes.of(items[metric]) for metric in metrics}, numbered(items["cluster"])
+    for cell, (places, in_clusters) in _splits(items, clustered_by).items():
+        for metric, found in outcomes.items():
+            own = places[found.known[places]]
+            yield cell, metric, found.values[own], clusters[own] if in_clusters else 0 * own, found.yes_or_no
 
 
 def numbered(words: pl.Series) -> NDArray[np.int64]:
@@ -148,33 +158,24 @@ def means(items: pl.DataFrame, metrics: Sequence[str], clustered_by: str | None 
     `clustered_by` is as in `by_split`.
     """
     items = items.filter(pl.any_horizontal(pl.col(metrics).is_not_null())) if metrics else items.clear()
-    outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), list[Row]()
-    for cell, (places, in_clusters) in _splits(items, clustered_by).items():
-        for metric, found in outcomes.items():
-            own = places[found.known[places]]
-            if len(own):
-                range_ = None if found.yes_or_no else RANGES.get(metric)
-                labels = clusters[own] if in_clusters else np.full(len(own), UNKNOWN)
-                estimate = _estimated(found.values[own], labels, yes_or_no=found.yes_or_no, range_=range_)
-                rows.append(Row.of(cell, metric, *estimate))
-    return rows
+    return [
+        Row.of(cell, metric, *_estimated(values, clusters, metric, yes_or_no=yes_or_no))
+        for cell, metric, values, clusters, yes_or_no in _cells(items, metrics, clustered_by)
+        if len(values)
+    ]
 
 
 def cluster_means(
     items: pl.DataFrame, metrics: Sequence[str], suffix: str, clustered_by: str | None = None
 ) -> list[Row]:
     """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters."""
-    outcomes, clusters = _outcomes(items, metrics), numbered(items["cluster"])
     rows: list[Row] = []
-    for cell, (places, in_clusters) in _splits(items, clustered_by).items():
-        for metric, found in outcomes.items():
-            own = places[found.known[places] & (clusters[places] != UNKNOWN)]
-            if not in_clusters or not len(own) or (clusters[own] == clusters[own[0]]).all():
-                continue
-            part = pl.DataFrame({"cluster": clusters[own], "value": found.values[own]})
-            by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
-            estimate = _independent(by_cluster, (0.0, 1.0) if found.yes_or_no else RANGES.get(metric))
-            rows.append(Row.of(cell, f"{metric}{suffix}", *estimate, len(by_cluster)))
+    for cell, metric, values, clusters, yes_or_no in _cells(items, metrics, clustered_by):
+        known = pl.DataFrame({"cluster": clusters, "value": values}).filter(pl.col("cluster") != UNKNOWN)
+        each = known.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
+        if len(each) > 1:
+            estimate = _independent(each, (0.0, 1.0) if yes_or_no else RANGES.get(metric))
+            rows.append(Row.of(cell, f"{metric}{suffix}", *estimate, len(each)))
     return rows
 
 
@@ -186,26 +187,11 @@ def paired(
     range_: tuple[float, float] = (-inf, inf),
 ) -> PairedDifference:
     """Two outcomes of the same items; `range_` is what the difference of numbers can be."""
-    one, other = Outcomes.of(first), Outcomes.of(second)
-    second_kind = None if crossed is None else numbered(crossed)
-    return _paired(one.values, other.values, numbered(clusters), second_kind, range_, yes_or_no=one.yes_or_no)
-
-
-def _paired(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    clusters: NDArray[np.int64],
-    crossed: NDArray[np.int64] | None = None,
-    range_: tuple[float, float] = (-inf, inf),
-    *,
-    yes_or_no: bool,
-) -> PairedDifference:
-    """As `paired`, with clusters as `numbered` gives them."""
-    kind = np.bool_ if yes_or_no else np.float64
-    known = (clusters != UNKNOWN).all()
-    return paired_difference(
-        first.astype(kind), second.astype(kind), clusters if known else None, crossed, range_=range_
-    )
+    one, other, of = Outcomes.of(first), Outcomes.of(second), numbered(clusters)
+    kind = np.bool_ if one.yes_or_no else np.float64
+    crossing = None if crossed is None else numbered(crossed)
+    kinds = of if (of != UNKNOWN).all() else None, crossing
+    return paired_difference(one.values.astype(kind), other.values.astype(kind), *kinds, range_=range_)
 
 
 def same_test(keys: pl.DataFrame, first: pl.Series, second: pl.Series) -> Hashable:
@@ -284,17 +270,12 @@ def estimated(
         ends = proportion_interval(both) if own.yes_or_no else _of_numbers(both, RANGES.get(metric))
         return both.value, *ends, both.n, clusters.n_unique(), both.design_effect if own.yes_or_no else None
     numbers = np.full(len(values), UNKNOWN) if clusters is None or clusters.null_count() else numbered(clusters)
-    return _estimated(own.values, numbers, yes_or_no=own.yes_or_no, range_=RANGES.get(metric))
+    return _estimated(own.values, numbers, metric, yes_or_no=own.yes_or_no)
 
 
-def _estimated(
-    values: NDArray[np.float64],
-    clusters: NDArray[np.int64],
-    *,
-    yes_or_no: bool,
-    range_: tuple[float, float] | None = None,
-) -> Estimated:
+def _estimated(values: NDArray[np.float64], clusters: NDArray[np.int64], metric: str, *, yes_or_no: bool) -> Estimated:
     """As `estimated`, with clusters as `numbered` gives them."""
+    range_ = None if yes_or_no else RANGES.get(metric)
     n, n_clusters = len(values), len(np.unique(clusters))
     if n_clusters == n or (clusters == UNKNOWN).any():
         return *(proportion(int(values.sum()), n) if yes_or_no else _independent(values, range_)), n, None, None

@@ -158,7 +158,7 @@ class Table:
 
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
-        stored = pl.read_parquet(_part(self.folder, number), glob=False, hive_partitioning=False)
+        stored = pl.read_parquet(part_file(self.folder, number), glob=False, hive_partitioning=False)
         places = stored[PLACE].struct.unnest()
         is_bad = places["reason"].is_not_null()
         stored, places, bad = stored.filter(~is_bad), places.filter(~is_bad), places.filter(is_bad)
@@ -266,7 +266,7 @@ def headings_file(path: Path) -> Path:
     return path.with_name(f"{name}.columns.toml")
 
 
-class _Folder:
+class OwnFolder:
     """A folder that is gone when nobody has it any more."""
 
     def __init__(self) -> None:
@@ -274,18 +274,19 @@ class _Folder:
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
-def _part(folder: Path, number: int) -> Path:
+def part_file(folder: Path, number: int) -> Path:
+    """The Parquet file with a part of what was read."""
     return folder / f"{number:06d}.parquet"
 
 
 def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
-    folder, files, parts = _Folder(), list[File](), list[tuple[int, int]]()
+    folder, files, parts = OwnFolder(), list[File](), list[tuple[int, int]]()
     kinds = dict[str, set[str]]()
     for number, source in enumerate(sources):
         sha256 = file_sha256(source.data) if isinstance(source.data, Path) else ""
         columns, bad, good = dict[str, None](), pl.DataFrame(schema=SKIPPED_SCHEMA), 0
         for part in source.parts(rows_per_part):
-            part.write_parquet(_part(folder.path, len(parts)), compression="lz4", statistics=False)
+            part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
             parts.append((number, len(part)))
             places = part[PLACE].struct.unnest()
             good, bad = good + places["reason"].null_count(), bad.vstack(places.drop_nulls("reason").head(1))

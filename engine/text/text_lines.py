@@ -48,19 +48,13 @@ class BadLineError(InputError):
 
 
 class Lines(Iterator[str]):
-    """The lines from a place on, without their ends; one line is in memory."""
+    """The lines of a file, without their ends; one line is in memory."""
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        name: str,
-        start: Place = Place(),  # noqa: B008 - it is immutable
-        digest: "hashlib._Hash | None" = None,
-        most: int | None = None,
+        self, stream: BinaryIO, name: str, digest: "hashlib._Hash | None" = None, most: int | None = None
     ) -> None:
         """The digest gets the bytes of every line. `most` are bytes; None for a file that is never held in memory."""
-        stream.seek(start.offset)
-        self.place = start
+        self.place = Place()
         self._stream, self._name, self._digest, self._most = stream, name, digest, most
 
     @property

@@ -5,16 +5,17 @@ Words are divided as in CD-SCO, which follows the Penn Treebank: `do n't`, `can 
 
 import hashlib
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any
+
+import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.paths import without_home
-from ...text.text_lines import Lines, Place, open_text
+from ...text.table import OwnFolder, part_file
+from ...text.text_lines import Lines, open_text
 from .cue_words import WORDS
 
 _END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
@@ -57,85 +58,45 @@ def split_words(sentence: str) -> list[str]:
     return _WORDS.findall(sentence.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
-class TextPart(NamedTuple):
-    """Lines that are read together, how many they are, and their digest."""
-
-    place: Place
-    lines: int
-    sha256: str
-
-
 @dataclass(frozen=True, eq=False)
 class TextFile:
-    """A UTF-8 text, also `.gz`."""
+    """A UTF-8 text, also `.gz`. Its lines lie in a folder of our own, a Parquet file a part, as the rows of tables."""
 
-    path: Path
     name: str  # what results call it
     sha256: str  # of the text, unpacked
-    parts: tuple[TextPart, ...]
+    folder: Path
+    sizes: tuple[int, ...]  # lines of each part
+    owner: object = field(default=None, repr=False)  # removes the folder when the last text that has it is gone
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "owner": None}
 
     @classmethod
     def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
-        """Read a file once, line by line, to know its digest and its parts of at least `bytes_per_part` bytes."""
-        digest, own, parts, blank = hashlib.sha256(), hashlib.sha256(), [], True
+        """Read a file once, line by line, into parts of at least `bytes_per_part` bytes."""
+        digest, folder, sizes, blank = hashlib.sha256(), OwnFolder(), list[int](), True
         with open_text(path, _HINT) as stream:
-            lines = Lines(stream, str(path), digest=digest)
-            start = lines.place
-            for line in lines:
-                blank = blank and not line.strip()
-                own.update(f"{line}\n".encode())
-                if lines.place.offset - start.offset >= bytes_per_part:
-                    parts.append(TextPart(start, lines.place.line - start.line, own.hexdigest()))
-                    start, own = lines.place, hashlib.sha256()
-            if lines.place.line > start.line:
-                parts.append(TextPart(start, lines.place.line - start.line, own.hexdigest()))
+            for part in _parts(Lines(stream, str(path), digest), bytes_per_part):
+                part.write_parquet(part_file(folder.path, len(sizes)), compression="lz4", statistics=False)
+                sizes.append(len(part))
+                blank = blank and not part["text"].str.strip_chars().ne("").any()
         if blank:
             raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
-        return cls(path, without_home(path), digest.hexdigest(), tuple(parts))
+        return cls(without_home(path), digest.hexdigest(), folder.path, tuple(sizes), folder)
 
-    def at(self, path: Path) -> "TextFile":
-        return replace(self, path=path)
+    def at(self, folder: Path) -> "TextFile":
+        return replace(self, folder=folder)
 
     def read(self, number: int) -> list[tuple[str, int]]:
-        """The lines of a part, each with its number; an `InputError` if the file is gone or has changed."""
-        part, digest = self.parts[number], hashlib.sha256()
-        with _CONTINUED.opened(self.path, part.place.offset) as stream:
-            lines = Lines(stream, str(self.path), part.place)
-            found = []
-            for line in lines:
-                found.append((f"{line}\n", lines.place.line))
-                digest.update(found[-1][0].encode())
-                if len(found) == part.lines:
-                    break
-        if digest.hexdigest() != part.sha256:
-            raise InputError(
-                f"{self.path}: the lines from {part.place.line + 1} on have changed since the run began; give the text "
-                "as it was, or choose another --output"
-            )
-        return found
+        """The lines of a part, each with its number."""
+        return pl.read_parquet(part_file(self.folder, number)).rows()
 
 
-class _Continued:
-    """The packed file that was read last stays open: to reach a part, all before it would be unpacked again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._path: Path | None = None
-        self._stack = ExitStack()
-        self._stream: BinaryIO | None = None
-
-    @contextmanager
-    def opened(self, path: Path, offset: int) -> Iterator[BinaryIO]:
-        if path.suffix != ".gz":
-            with open_text(path, _HINT) as stream:
-                yield stream
+def _parts(lines: Lines, size: int) -> Iterator[pl.DataFrame]:
+    while True:
+        start, some = lines.place, list[str]()
+        while lines.place.offset - start.offset < size and (line := next(lines, None)) is not None:
+            some.append(line)
+        if not some:
             return
-        with self._lock:
-            if self._path != path or self._stream is None or self._stream.tell() > offset:
-                self._stack.close()
-                self._stack = ExitStack()
-                self._stream, self._path = self._stack.enter_context(open_text(path, _HINT)), path
-            yield self._stream
-
-
-_CONTINUED = _Continued()
+        yield pl.DataFrame({"text": some, "line": range(start.line + 1, lines.place.line + 1)})

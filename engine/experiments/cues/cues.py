@@ -75,7 +75,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         return {
             **model_identity(self.exported),
             "data sha256": [text.sha256 for text in self.texts],
-            "parts": [len(text.parts) for text in self.texts],
+            "parts": [len(text.sizes) for text in self.texts],
         }
 
     @property
@@ -87,7 +87,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         return {**model_metadata(self.exported), TEXTS: [text.name for text in self.texts]}
 
     def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **{f"text {t}": text.path for t, text in enumerate(self.texts)}}
+        return {**super().files(), **{f"text {t}": text.folder for t, text in enumerate(self.texts)}}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
         texts = tuple(text.at(places[f"text {t}"]) for t, text in enumerate(self.texts))
@@ -95,11 +95,11 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @cached_property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        return tuple((t, number) for t, text in enumerate(self.texts) for number in range(len(text.parts)))
+        return tuple((t, number) for t, text in enumerate(self.texts) for number in range(len(text.sizes)))
 
     @property
     def sizes(self) -> Sequence[int]:
-        return [self.texts[t].parts[number].lines for t, number in self.parts]
+        return [self.texts[t].sizes[number] for t, number in self.parts]
 
     @property
     def unit(self) -> str:
@@ -133,7 +133,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         """The rows of items.parquet; the counts say how many sentences each text has."""
         part = prepared or self.prepare(number)
         t, own = self.parts[number]
-        lines, windows = self.texts[t].parts[own].lines, sum(map(len, part.encoded))
+        lines, windows = self.texts[t].sizes[own], sum(map(len, part.encoded))
         done = said = 0
         alone = threading.Lock()
 

@@ -20,7 +20,7 @@ import polars as pl
 from ...basics.numerals import fixed, percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY, top_schema
+from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY
 from ...requests.summary import Cell, Row, cluster_means
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import ComparedWord
@@ -252,7 +252,8 @@ def examples_table(items: pl.DataFrame, most: int = 6) -> Table:
     said = [pl.format("{} ({})", f"top{i}", pl.col(f"top{i}_logprob").map_elements(read, pl.String))
             for i in range(1, TOP + 1)]  # fmt: skip
     predictions = pl.concat_str(said, separator=", ", ignore_nulls=True)
-    shown: dict[str, Any] = {"query": "text", **{name: name for name in top_schema(TOP)}, "predictions": predictions}
+    tops = {f"top{i}{end}": f"top{i}{end}" for i in range(1, TOP + 1) for end in ("", "_logprob")}
+    shown: dict[str, Any] = {"query": "text", **tops, "predictions": predictions}
     rows = both.sort("example", maintain_order=True).select(pl.col("example").cast(pl.Int64), **shown)
     columns = [Column("query", "query"), Column("predictions", "top1")]
     return Table("Most probable tokens (log-probability)", rows, columns, "example", texts={"top1": "predictions"})

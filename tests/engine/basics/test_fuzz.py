@@ -210,7 +210,7 @@ def read_marked(folder: Path, file: str) -> None:
 def read_text(folder: Path, file: str) -> None:
     cue_share(folder / file)
     text = TextFile.scan(folder / file, 10)
-    assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
+    assert sum(len(text.read(part)) for part in range(len(text.sizes))) == sum(text.sizes)
 
 
 SEALED, SEVERAL = (damaged, edited), "whole-words/triplets.parquet"

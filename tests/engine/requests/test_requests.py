@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.requests.items import KEYS, WHY
-from negengine.engine.requests.metrics import all_of, best, lead
+from negengine.engine.requests.metrics import ROUNDING, lead
 from negengine.engine.requests.stage import InMemory, RankedRequests, complete
 from negengine.engine.requests.valid import of_choice, refused
 from negengine.engine.requests.word import SEVERAL, Word
@@ -38,7 +38,7 @@ def chosen(item):
 @given(ITEMS)
 def test_the_best_candidate_is_that_of_a_loop_and_a_missing_score_or_a_tie_is_never_right(items):
     right, score = pl.col("right"), pl.col("score")
-    rows = frame(items).with_columns(accuracy=best(score, right), ahead=lead(score, right))
+    rows = frame(items).with_columns(accuracy=lead(score, right) > ROUNDING)
     found = dict(rows.group_by("item").agg(pl.col("accuracy").max()).iter_rows())
     assert found == {str(number): chosen(item) for number, item in enumerate(items)}
     assert rows.filter(~right)["accuracy"].null_count() == len(rows.filter(~right))
@@ -46,25 +46,6 @@ def test_the_best_candidate_is_that_of_a_loop_and_a_missing_score_or_a_tie_is_ne
     assert rows["accuracy"].count() == sum(
         sum(is_right for _, is_right in item) for item in items if chosen(item) is not None
     ) >= sum(chosen(item) is not None for item in once)  # fmt: skip
-
-
-@given(ITEMS, st.sets(st.integers(0, 3)))
-def test_a_group_is_right_if_all_its_items_are_and_does_not_count_if_one_was_not_asked(items, skipped):
-    # An item with several right candidates is refused before anything runs.
-    firsts = [next((i for i, (_, is_right) in enumerate(item) if is_right), None) for item in items]
-    items = [
-        [(score, i == first) for i, (score, _) in enumerate(item)] for item, first in zip(items, firsts, strict=True)
-    ]
-    rows = frame(items).with_columns(pl.when(pl.col("item").is_in([*map(str, skipped)])).then(pl.lit("x")).alias(WHY))
-    rows = rows.with_columns(accuracy=best(pl.col("score"), pl.col("right"))).with_columns(
-        all=all_of(pl.col("accuracy"))
-    )
-    found = dict(rows.group_by("pair").agg(pl.col("all").max()).iter_rows())
-    for number in range(0, len(items), 2):
-        own = {i: chosen(items[i]) for i in range(number, min(number + 2, len(items)))}
-        known = [value for value in own.values() if value is not None]
-        wanted = all(known) if known and not skipped & own.keys() else None
-        assert found[str(number // 2)] == wanted
 
 
 @given(ITEMS)
