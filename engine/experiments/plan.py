@@ -16,8 +16,7 @@ from ..requests.items import WHY
 from ..requests.stage import TOKENS, Kind, RequestStage
 from ..runs.shard import Shard
 from ..views import Column, Table
-from .labels import Told
-from .own_table import BY_NAME, READ, said_by_name
+from .own_table import BY_NAME, READ, Told, said_by_name
 
 _MOST_LISTED = 20  # bad rows
 _SECONDS = 1.0  # of a measurement

@@ -26,17 +26,16 @@ from ..library.options import RunOptions, run_folder, shard_of
 from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
 from ..library.sentences import OWN
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
+from ..requests.metrics import refused
 from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
-from ..requests.valid import refused
 from ..runs.stage import Files, FinishedParts, changed
 from ..text.spelling import otherwise
 from ..text.table import Check, Rows, TableLike, absent_columns, headings_file, open_table
 from ..text.table import Table as UserTable
 from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
-from .labels import Labels, Told
-from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, SKIPPED, RequestColumns, said_by_name
+from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, SKIPPED, Labels, RequestColumns, Told, said_by_name
 from .plan import TablePlan, planned
 from .requested import Requested, RequestedRun
 

@@ -16,8 +16,7 @@ from ..requests.summary import COMPARES, correction_note, detectable_note, disag
 from ..views import Column, Figure, Table
 from ..views.charts import Points
 from ..views.labels import minus, numbered, told_apart
-from .finished_run import GROUP, OTHER, SummaryRun
-from .published import CELL, Paper
+from .finished_run import CELL, GROUP, OTHER, Paper, SummaryRun
 
 EVERY = pl.lit(value=True)
 PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%", "wrap": False}

@@ -19,5 +19,5 @@ A kind is a frozen dataclass whose fields are options (`stage.Kind`): `prepare` 
 request cannot be asked, `answer` asks, `asks` and `answers` name the columns, and `identity` tells two runs apart.
 
 What cannot be asked has its reason in the column `why`; its answers are null, and so are metrics that need them. An
-experiment gives a reason itself for an item that is not valid (`valid.refused`), or refuses such an item.
+experiment gives a reason itself for an item that is not valid (`metrics.refused`), or refuses such an item.
 """

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...engine.basics.paths import shell_command
-from ...engine.experiments.published import published
+from ...engine.experiments.finished_run import published
 from ...engine.library.shown import Shown
 from ...engine.views import Column, Table
 from .cue_scores import CueCounts

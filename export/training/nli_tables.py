@@ -16,10 +16,10 @@ import polars as pl
 from msgspec import to_builtins
 from numpy.typing import NDArray
 
+from ...engine.experiments.finished_run import fraction, published
 from ...engine.experiments.nli.nli import CHOSEN, NliRun
 from ...engine.experiments.nli.nli_figures import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
-from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
 from ...engine.requests.items import ALL, ORIGINAL
 from ...engine.requests.summary import COMPARES, correction_note

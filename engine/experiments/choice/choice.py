@@ -12,9 +12,8 @@ from ...basics.numerals import percent
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import Encoder
-from ...requests.choice import CANDIDATE, METRICS, RIGHT, SCORES
 from ...requests.items import ALL, ITEM, by_split
-from ...requests.metrics import ROUNDING
+from ...requests.metrics import CANDIDATE, METRICS, RIGHT, ROUNDING, SCORES
 from ...requests.span import Span
 from ...requests.summary import Cell, Row
 from ...text.table import Table as UserTable

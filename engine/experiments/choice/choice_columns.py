@@ -21,8 +21,8 @@ from typing import Any, Self
 import polars as pl
 
 from ...basics.errors import InputError
+from ...requests.metrics import of_choice
 from ...requests.span import ALONE
-from ...requests.valid import of_choice
 from ...text.spelling import trimmed
 from ...text.table import Table
 from ...text.table_cells import MISSING

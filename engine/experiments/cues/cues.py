@@ -29,8 +29,7 @@ from ...text.text_lines import stream_lines
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..experiment import Experiment, Option
-from ..finished_run import SummaryRun
-from ..published import published
+from ..finished_run import SummaryRun, published
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, split_sentences, split_words
 from .cue_words import Kind, find_cues

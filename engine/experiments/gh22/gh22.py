@@ -37,8 +37,8 @@ from ...text.pattern_files import load_patterns
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Option
+from ..finished_run import published
 from ..negation.grid import pair_fillers, sample_pairs
-from ..published import published
 from ..requested import Requested, RequestedRun
 from ..view import POINTS, Chart, Values, View
 

@@ -27,8 +27,7 @@ from ...requests.word import ComparedWord
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import Option
-from ..finished_run import GROUP
-from ..published import published
+from ..finished_run import GROUP, published
 from ..requested import Requested, RequestedRun
 from ..view import Chart, Values, View
 from .facts import Corpus, Fact, Facts, read_facts

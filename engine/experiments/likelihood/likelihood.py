@@ -19,9 +19,8 @@ from ...basics.numerals import fixed, percent
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import beginnings
-from ...requests.choice import RATES, SUMS
 from ...requests.items import ALL, ITEMS_FILE, by_split
-from ...requests.metrics import ROUNDING
+from ...requests.metrics import RATES, ROUNDING, SUMS
 from ...requests.span import TOKENS, WORDS, Span
 from ...requests.stage import RequestStage
 from ...requests.summary import Cell, Row
@@ -35,8 +34,7 @@ from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
 from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
 from ..table_requests import CLUSTERS, TableRequested
 from ..view import PERCENT, Values, View
-from .likelihood_columns import BAD, GOOD, SIDES, Columns
-from .published_accuracies import read_published
+from .likelihood_columns import BAD, GOOD, SIDES, Columns, read_published
 
 TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
 LISTS = {TOKENS: TOKENS_FILE, WORDS: WORDS_FILE}

@@ -25,8 +25,7 @@ from .negation_tables import contrast, published, rates_table, scored_apart, sel
 from .rates import ALL_SEVERAL, ONE, PAIR, RATES_FILE, SCORES_FILE
 from .reading import reading, scores_methods, selection_methods, told
 from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, TOKENS, TRIPLETS_FILE, Selection, of_one_token
-from .triplet_checks import triplets_again, unselected_again
-from .triplet_sentences import scored_sentences, selected_sentences
+from .triplet_sentences import scored_sentences, selected_sentences, triplets_again, unselected_again
 
 DATASET = "SCNT"
 SAME_TEXT = "{}: other token with the verb's text"

@@ -26,7 +26,7 @@ from ...views import Column, Section, Table
 from ..cues.cue_words import has_cue
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Option
-from ..published import Paper, published
+from ..finished_run import Paper, published
 from ..requested import Requested, RequestedRun
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
 from .nli_figures import WITH_CUE, figures

@@ -33,8 +33,7 @@ from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
 from ..finished_run import GROUP, OTHER
-from ..labels import MOST_GROUPS, Labels
-from ..own_table import BY_NAME, ROW, RequestColumns, find_columns, said_by_name
+from ..own_table import BY_NAME, MOST_GROUPS, ROW, Labels, RequestColumns, find_columns, said_by_name
 from ..table_requests import CLUSTERS, TableRequested, TableRun
 from .probe_columns import (
     IS_TOP1,

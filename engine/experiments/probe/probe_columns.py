@@ -9,8 +9,7 @@ import polars as pl
 from ...basics.errors import InputError, did_you_mean
 from ...inference.free_text import MASK
 from ...text.spelling import repeats
-from ..labels import WANTED, Labels
-from ..own_table import RequestColumns, yes_or_no
+from ..own_table import WANTED, Labels, RequestColumns, yes_or_no
 
 DATASET = "stimuli"
 TARGET_COLUMN = "target_column"  # what `--unwanted` calls the column that a target stands in

@@ -11,8 +11,7 @@ from ...statistics.intervals import CONFIDENCE
 from ...views import Column, Section, Table
 from ...views.labels import minus
 from ..finished_run import GROUP, OTHER
-from ..labels import MOST_GROUPS
-from ..own_table import ROW
+from ..own_table import MOST_GROUPS, ROW
 from ..view import PERCENT, POINTS, Chart, P, Values, View
 from .probe_columns import IS_TOP1, LOGPROB, PREFERRED
 

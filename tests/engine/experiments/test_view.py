@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from asked_stages import asked_run
 from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFERENCE, Diagnostics
+from negengine.engine.experiments.finished_run import CELL, paper_of
 from negengine.engine.experiments.gh22.gh22 import Gh22, Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.experiments.negation.negation_tables import published as published_test
 from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
-from negengine.engine.experiments.published import CELL, paper_of
 from negengine.engine.experiments.view import POINTS, Values, View
 from negengine.engine.requests.items import OWN
 from negengine.engine.requests.summary import Row, frame

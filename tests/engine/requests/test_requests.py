@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.requests.items import KEYS, WHY
-from negengine.engine.requests.metrics import ROUNDING, lead
+from negengine.engine.requests.metrics import ROUNDING, lead, of_choice, refused
 from negengine.engine.requests.stage import InMemory, RankedRequests, complete
-from negengine.engine.requests.valid import of_choice, refused
 from negengine.engine.requests.word import SEVERAL, Word
 
 SCORES = st.sampled_from([None, -3.0, -2.0, -2.00005, -1.0])

@@ -15,8 +15,8 @@ from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.likelihood_columns import Columns
-from negengine.engine.requests.choice import RATES, SUMS
 from negengine.engine.requests.items import ITEM
+from negengine.engine.requests.metrics import RATES, SUMS
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify

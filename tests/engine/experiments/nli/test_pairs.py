@@ -2,6 +2,7 @@
 
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.finished_run import published
 from negengine.engine.experiments.nli.nli import training_told
 from negengine.engine.experiments.nli.nli_pairs import (
     KINDS,
@@ -12,7 +13,6 @@ from negengine.engine.experiments.nli.nli_pairs import (
     read_original,
     read_sets,
 )
-from negengine.engine.experiments.published import published
 
 from ..conftest import HEADER
 
