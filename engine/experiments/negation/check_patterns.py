@@ -33,32 +33,6 @@ _MOST_SHOWN = 12  # verbs in a note; the JSON document has all
 _BETWEEN_TOKENS = "|"
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """What a model's tokenizer makes of the words and patterns."""
-
-    model: str
-    verbs: int  # that are one token at the mask of the selecting pattern
-    dropped: tuple[str, ...]  # the other verbs, each in its main form
-    dropped_forms: tuple[str, ...]  # further accepted forms that are not one token
-    longest: int  # tokens of a sentence
-    most: int  # tokens that the model takes
-    composed: tuple[str, ...]  # how the sentences of each pattern are put together
-
-    def content(self) -> dict[str, str | int]:
-        return {
-            "model": self.model,
-            "verbs that are one token": self.verbs,
-            "verbs that are left out": len(self.dropped),
-            "further forms that are left out": len(self.dropped_forms),
-            f"tokens of the longest sentence (of {self.most})": self.longest,
-        }
-
-    def notes(self) -> list[str]:
-        lost = {"verbs that are left out": self.dropped, "further forms that are left out": self.dropped_forms}
-        return [*self.composed, *(f"{what}: {some(words, _MOST_SHOWN)}" for what, words in lost.items() if words)]
-
-
 @dataclass(frozen=True, eq=False)
 class PatternsCheck(Shown):
     """A checked pattern set."""
@@ -67,7 +41,8 @@ class PatternsCheck(Shown):
     patterns: pl.DataFrame  # columns name, role, sentence, difference (from the first one, which selects)
     sentences: pl.DataFrame  # columns pattern, sentence, and with a model n_tokens and tokens
     findings: tuple[Finding, ...]  # problems first
-    tokens: Tokens | None  # None without a model
+    tokens: Mapping[str, Any]  # what a model's tokenizer makes of the words and patterns; empty without a model
+    notes: Sequence[str]  # the same, as a person reads it
 
     @property
     def problems(self) -> list[Finding]:
@@ -78,12 +53,12 @@ class PatternsCheck(Shown):
         content = pl.DataFrame({"what": list(self.content), "value": values})
         other = f"other than {self.patterns['name'][0]}"
         patterns = [Column("pattern", "name"), Column("role", "role"), Column(other, "difference")]
-        sentences, notes, border = [Column("pattern", "pattern"), Column("sentence", "sentence")], [], []
+        sentences, border = [Column("pattern", "pattern"), Column("sentence", "sentence")], []
         if self.tokens:
             sentences = [sentences[0], Column("sentence", "tokens"), Column("tokens", "n_tokens")]
-            notes, border = self.tokens.notes(), [f"{_BETWEEN_TOKENS}: the border of two tokens"]
+            border = [f"{_BETWEEN_TOKENS}: the border of two tokens"]
         tables = [
-            Table("Patterns and words", content, [Column("", "what"), Column("", "value")], notes=notes),
+            Table("Patterns and words", content, [Column("", "what"), Column("", "value")], notes=self.notes),
             Table("Patterns", self.patterns, patterns),
             Table(counted(len(self.sentences), "sentence"), self.sentences, sentences, notes=border),
         ]
@@ -103,7 +78,7 @@ class PatternsCheck(Shown):
             "content": dict(self.content),
             "sentences": self.sentences.to_dicts(),
             "findings": [asdict(finding) for finding in self.findings],
-            **({"tokens": asdict(self.tokens)} if self.tokens else {}),
+            **({"tokens": dict(self.tokens)} if self.tokens else {}),
         }
 
     def refuse_faults(self) -> None:
@@ -141,7 +116,7 @@ def check_patterns(
     known, every = language.lexicon, language.patterns.all
     fillers = pair_fillers(known, Coreference.PRONOUN, seed)
     rules = Rules(language)
-    findings, content, tokens = rules.findings(), _content(language), None
+    findings, content, tokens, notes = rules.findings(), _content(language), dict[str, Any](), list[str]()
     exported = None if model is None else load_exported(model)
     mask = "[MASK]" if exported is None else exported.mask_token
     random, labels, rows = np.random.default_rng(seed), list(known.pronouns), list[dict[str, Any]]()
@@ -157,7 +132,15 @@ def check_patterns(
     if exported is not None:
         tokenizer = exported.tokenizer
         tokens, found = _tokens(rules, exported, fillers, seed)
-        findings, content = [*findings, *found], {**content, **tokens.content()}
+        lost = {
+            "verbs that are left out": tokens["dropped"],
+            "further forms that are left out": tokens["dropped_forms"],
+        }
+        content |= {"model": exported.name, "verbs that are one token": tokens["verbs"]}
+        content |= {what: len(words) for what, words in lost.items()}
+        content |= {f"tokens of the longest sentence (of {exported.max_length})": tokens["longest"]}
+        notes = [*tokens["composed"], *(f"{what}: {some(own, _MOST_SHOWN)}" for what, own in lost.items() if own)]
+        findings = [*findings, *found]
         for row in rows:
             sentence, encoding = row["sentence"], tokenizer.backend.encode(row["sentence"])
             pieces = [sentence[start:stop].strip() for start, stop in encoding.offsets if start < stop]
@@ -165,7 +148,7 @@ def check_patterns(
     compared = [(own.name, str(own.role), own.sentence, differences(own, every[0])) for own in every]
     shown = pl.DataFrame(compared, schema=["name", "role", "sentence", "difference"], orient="row")
     ordered = sorted(findings, key=lambda finding: finding.kind is Kind.NOTE)
-    return PatternsCheck(content, shown, pl.DataFrame(rows), tuple(ordered), tokens)
+    return PatternsCheck(content, shown, pl.DataFrame(rows), tuple(ordered), tokens, notes)
 
 
 def _content(language: Language) -> dict[str, str | int]:
@@ -187,7 +170,8 @@ def _content(language: Language) -> dict[str, str | int]:
 
 def _tokens(
     rules: Rules, exported: ExportedModel, fillers: Mapping[str, PairFillers], seed: int
-) -> tuple[Tokens, list[Finding]]:
+) -> tuple[dict[str, Any], list[Finding]]:
+    """What the tokenizer makes of the words and patterns, as the JSON document has it; and what is wrong there."""
     language, tokenizer = rules.language, exported.tokenizer
     lexicon, patterns = language.lexicon, language.patterns
     words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
@@ -222,10 +206,16 @@ def _tokens(
     others = [(form, verb) for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
     further, owners = [form for form, _ in others], [verb for _, verb in others]
     one = _one_token(tokenizer, patterns.selecting, words, further, owners)
-    dropped = tuple(form for form in main if form not in first)
-    lost_forms = tuple(form for form in further if form not in one)
-    verbs = len(main) - len(dropped)
-    return Tokens(exported.name, verbs, dropped, lost_forms, longest, exported.max_length, tuple(lines)), found
+    dropped = [form for form in main if form not in first]
+    return {
+        "model": exported.name,
+        "verbs": len(main) - len(dropped),  # that are one token at the mask of the selecting pattern
+        "dropped": dropped,  # the other verbs, each in its main form
+        "dropped_forms": [form for form in further if form not in one],  # further accepted forms
+        "longest": longest,  # tokens of a sentence
+        "most": exported.max_length,
+        "composed": lines,  # how the sentences of each pattern are put together
+    }, found
 
 
 def _one_token(

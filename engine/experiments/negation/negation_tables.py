@@ -1,7 +1,7 @@
 """The paper's Tables 5, 6, 8 and 9 with our figures, the published ones (of pattern files) beside them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -50,28 +50,18 @@ _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
 _HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 
 
-@dataclass(frozen=True)
-class Published:
-    """What a paper prints for a model."""
-
-    model: str
-    selection: Mapping[str, float]  # Table 5 with the keys of selection.json; ratio in percent
-    coreference: Mapping[str, PublishedColumn]  # a value of `Coreference` → the drops
-    doubts: tuple[str, ...]
+Published = Mapping[str, PublishedColumn]
+"""What papers print for a model: a value of `Coreference` → the column with the drops; empty if no paper has it."""
 
 
-def published(model_name: str, patterns: PatternSet) -> Published | None:
-    """The published figures for a model, by its hub id or bare name; None if no paper has tested it with the set."""
+def published(model_name: str, patterns: PatternSet) -> Published:
+    """The published figures for a model, by its hub id or bare name."""
     columns = patterns.published or _bundled(patterns.sha256)
-    own = [column for column in columns if model_name in column.models]
-    if not own:
-        return None
-    return Published(
-        model=own[0].models[0],
-        selection=next((column.selection for column in own if column.selection), {}),
-        coreference={column.coreference: column for column in own},
-        doubts=tuple(dict.fromkeys(doubt for column in own for doubt in column.doubts)),
-    )
+    return {column.coreference: column for column in columns if model_name in column.models}
+
+
+def _doubts(paper: Published) -> str:
+    return "; ".join(dict.fromkeys(doubt for column in paper.values() for doubt in column.doubts))
 
 
 @cache
@@ -82,7 +72,7 @@ def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
     return next((patterns.published for patterns in sets if patterns.sha256 == sha256), ())
 
 
-def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Table:
+def selection_table(selection: Mapping[str, Any], paper: Published) -> Table:
     """The content of selection.json in the layout of Table 5; low and high are the interval of an estimated ratio."""
     lazy, coreference = selection.get("lazy"), selection["coreference"]
     estimate = ", estimated" if lazy else ""
@@ -95,9 +85,8 @@ def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Ta
         "selected": "6. Selected triplets",
     }
     column: Mapping[str, float | None] = {}
-    if paper and coreference in paper.coreference:  # Table 5 is about pronouns; Tables 8 and 9 have row 6 only
-        selected = {"selected": paper.coreference[coreference].triplets}
-        column = paper.selection if coreference == Coreference.PRONOUN else selected
+    if own := paper.get(coreference):  # Table 5 is about pronouns; Tables 8 and 9 have row 6 only
+        column = own.selection if coreference == Coreference.PRONOUN else {"selected": own.triplets}
     rows = [
         {
             "row": number,
@@ -130,12 +119,12 @@ def rates_table(
     rates: pl.DataFrame,
     patterns: PatternSet,
     selection: Mapping[str, Any],
-    paper: Published | None,
+    paper: Published,
     precision: Mapping[str, float | str] | None = None,
 ) -> Table:
     """Rates and drops in the layout of Table 6; with the paper's drops where it has tested the model."""
     coreference = selection["coreference"]
-    column = paper.coreference.get(coreference) if paper else None
+    column = paper.get(coreference)
     roles = {pattern.name: str(pattern.role) for pattern in patterns.all}
     names = rates["pattern"].to_list()
     frame = rates.with_columns(
@@ -143,7 +132,7 @@ def rates_table(
         pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
     )
     # Of the paper's figures on Tables 8 and 9.
-    doubts = paper.doubts if paper and column and coreference != Coreference.PRONOUN else ()
+    doubts = _doubts(paper) if column and coreference != Coreference.PRONOUN else ""
     return Table(
         title=f"Drop of verb repetition: {selection['model']}{_target(coreference)}",
         frame=frame,
@@ -157,7 +146,7 @@ def rates_table(
         ],
         notes=[
             *_rates_notes(frame),
-            *([f"paper: {'; '.join(doubts)}"] if doubts else []),
+            *([f"paper: {doubts}"] if doubts else []),
             *(audit_sentences(precision) if precision is not None else []),
         ],
     )
@@ -167,7 +156,7 @@ def selected_apart(summary: Mapping[str, Any]) -> list[Table]:
     """The selection among verbs of several tokens, and repetitions by number of tokens; empty without such verbs."""
     if SEVERAL_TOKENS not in summary:
         return []
-    apart = selection_table({**summary, **summary[SEVERAL_TOKENS], "precision": {}}, None)
+    apart = selection_table({**summary, **summary[SEVERAL_TOKENS], "precision": {}}, {})
     note = "do verbs that the paper's test does not have behave differently? 1 token: the verbs of the test"
     lazy = ["of a pair with enough verbs, only the first ones were tested, up to a repeating one"]
     by_tokens = Table(
@@ -188,7 +177,7 @@ def selected_apart(summary: Mapping[str, Any]) -> list[Table]:
 def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mapping[str, Any]) -> list[Table]:
     """The rates and drops of verbs of several tokens: of all of them, and by number of tokens."""
     every = token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
-    table = rates_table(every, patterns, summary, None)
+    table = rates_table(every, patterns, summary, {})
     by_tokens = Table(
         f"Drop by number of tokens: {summary['model']}",
         token_rates.filter(pl.col(TOKENS) != ALL_SEVERAL),
@@ -294,7 +283,7 @@ def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Tabl
     columns = [Column("pattern", "pattern")]
     for run in runs:
         drops = dict(run.rates.select("pattern", "drop").iter_rows())
-        theirs = paper.coreference.get(run.coreference) if paper else None
+        theirs = paper.get(run.coreference)
         shown, printed = run.coreference, f"{run.coreference}_published"
         frame[shown] = [float(run.selection.summary["selected"]), *(drops.get(name) for name in patterns)]
         own = [theirs.triplets, *map(theirs.drops.get, patterns)] if theirs else [None] * (1 + len(patterns))
@@ -305,7 +294,7 @@ def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Tabl
         frame=pl.DataFrame(frame).with_columns(section=pl.col("pattern") == "selected triplets"),
         columns=columns,
         section="section",
-        notes=[f"in brackets: the paper; {'; '.join(paper.doubts)}"] if paper else [],
+        notes=[f"in brackets: the paper; {_doubts(paper)}"] if paper else [],
     )
 
 

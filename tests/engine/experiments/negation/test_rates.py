@@ -186,7 +186,7 @@ def drops_of(**drops):
 
 
 def paper_rates(model):
-    return drops_of(CpTp=(0.0, *NONE), **published(model, PATTERNS).coreference["pronoun"].drops)
+    return drops_of(CpTp=(0.0, *NONE), **published(model, PATTERNS)["pronoun"].drops)
 
 
 def read(drops, patterns=PATTERNS, coreference="pronoun"):
