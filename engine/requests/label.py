@@ -17,12 +17,11 @@ from ..inference.judge import log_softmax
 from ..inference.mixed import LABELS, Method
 from ..inference.precision import Workload
 from ..runs.masked_stages import Deciders
-from .stage import TOKENS, AdvanceTexts, Columns, Kind, MixedRequests, RequestStage
+from .stage import AdvanceTexts, Columns, Kind, MixedRequests, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 PADDED = "it contains the padding token, which the model ignores: remove it"
 Deciding = Deciders[PairClassifier, Classifier]
-_TRIED = 256  # pairs whose time is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +86,6 @@ class Label(Kind[Pairs]):
     def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - a classifier has none
         nothing = {"rank": pl.lit(None, pl.Int32), "logprob": pl.lit(None, pl.Float64)}
         return {"premise": pl.col("text"), "hypothesis": pl.col("second"), "answer": pl.col("label"), **nothing}
-
-    def work(self, asked: Pairs) -> dict[str, int]:
-        return {"pairs": len(asked), TOKENS: sum(bucket.ids.size for bucket in asked.encoded.buckets)}
-
-    def read_some(self, model: Deciding, asked: Pairs) -> int:
-        some = asked.encoded.chosen(np.arange(min(len(asked), _TRIED)))
-        model.models.reference.classify(some)
-        return sum(bucket.ids.size for bucket in some.buckets)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Pairs:
         encoded = encode_pairs(exported, [*requests.select("text", "second").iter_rows()], max_length=self.longest)

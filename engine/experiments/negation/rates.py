@@ -121,26 +121,20 @@ def differences(
     for first, second in combinations(names, 2):
         one, pair, verb = (scored[first][name].to_numpy() for name in ("repeated", "pair", "verb"))
         other = scored[second]["repeated"].to_numpy()
-        counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
-        difference = 100 * (counts[1] - counts[2]) / len(one)
-        ends: tuple[float | None, ...]
+        both, first_alone, second_alone, neither = (
+            int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)
+        )
+        difference = 100 * (first_alone - second_alone) / len(one)
+        test: tuple[float | None, float | None] = None, None  # p, and the least one
         if first == selecting:
-            drop = _interval(crossed_mean(other, pair, verb), "")
-            ends = drop["drop_low"], drop["drop_high"], None, None
+            low, high, _ = _interval(crossed_mean(other, pair, verb), "").values()
         else:
             found = paired_difference(one, other, pair, verb)
-            ends = *(None if end is None else 100 * end for end in (found.low, found.high)), found.p, found.least
-        rows.append((first, second, len(one), difference, *ends, *counts))
-    one_way = pl.DataFrame(rows, schema=_DIFFERENCES, orient="row")
-    other_way = one_way.with_columns(
-        first="second",
-        second="first",
-        difference=-pl.col("difference"),
-        low=-pl.col("high"),
-        high=-pl.col("low"),
-        only_first="only_second",
-        only_second="only_first",
-    )
+            low, high = (None if end is None else 100 * end for end in (found.low, found.high))
+            test = found.p, found.least
+        rows.append((first, second, len(one), difference, low, high, *test, both, first_alone, second_alone, neither))
+        low, high = (None if end is None else -end for end in (high, low))
+        rows.append((second, first, len(one), -difference, low, high, *test, both, second_alone, first_alone, neither))
     places = {name: i for i, name in enumerate(names)}
     order = [pl.col(side).replace_strict(places, return_dtype=pl.Int64) for side in ("first", "second")]
-    return pl.concat([one_way, other_way]).sort(order)
+    return pl.DataFrame(rows, schema=_DIFFERENCES, orient="row").sort(order)
