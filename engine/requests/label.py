@@ -5,7 +5,7 @@ Labels are decided by mixed precision, too: with its margin a label is exact, a 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -62,23 +62,15 @@ class Label(Kind[Pairs]):
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "second": pl.String}
     stage: ClassVar[type[RequestStage]] = LabelRequests
 
-    names: tuple[str, ...]  # of each logit, in the words of the experiment
-    longest: int  # tokens of a pair; what is longer loses tokens at its end
+    labels: tuple[str, ...]  # of each logit, in the words of the experiment
+    max_length: int  # tokens of a pair; what is longer loses tokens at its end
 
     @property
     def answers(self) -> Mapping[str, Any]:
         """label, its probability, whether the texts lost tokens, which graph gave the numbers, and the logits."""
-        logits = {f"logit_{name}": pl.Float32 for name in self.names}
+        logits = {f"logit_{name}": pl.Float32 for name in self.labels}
         own = {"label": pl.String, "probability": pl.Float64, "truncated": pl.Boolean, "precision": pl.String}
         return {**own, **logits}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"labels": list(self.names), "max length": self.longest}
-
-    @classmethod
-    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
-        return cls(tuple(identity["labels"]), identity["max length"])
 
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         return Sample("pairs", [Labelled(row, self) for row in draw.rows(requests)])
@@ -88,7 +80,7 @@ class Label(Kind[Pairs]):
         return {"premise": pl.col("text"), "hypothesis": pl.col("second"), "answer": pl.col("label"), **nothing}
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Pairs:
-        encoded = encode_pairs(exported, [*requests.select("text", "second").iter_rows()], max_length=self.longest)
+        encoded = encode_pairs(exported, [*requests.select("text", "second").iter_rows()], max_length=self.max_length)
         why = [PADDED if padded else None for padded in encoded.padded.tolist()]
         return Pairs(why, encoded)
 
@@ -96,11 +88,11 @@ class Label(Kind[Pairs]):
         found = model.deciders[DECIDED_AS].classify(asked.encoded, advance)
         logits = found.logits.astype(np.float64)
         return {
-            "label": [self.names[i] for i in found.label],
+            "label": [self.labels[i] for i in found.label],
             "probability": 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1),
             "truncated": asked.encoded.truncated,
             "precision": [PRECISIONS[i] for i in found.precision],
-            **{f"logit_{name}": found.logits[:, i] for i, name in enumerate(self.names)},
+            **{f"logit_{name}": found.logits[:, i] for i, name in enumerate(self.labels)},
         }
 
 
@@ -114,12 +106,12 @@ class Labelled:
     def again(self, reference: Reference) -> Compared:
         """A probability of low precision is not compared."""
         row, is_exact = self.row, self.row["precision"] == REFERENCE
-        logits = reference.pair(row["text"], row["second"], self.kind.longest)
+        logits = reference.pair(row["text"], row["second"], self.kind.max_length)
         return Compared(named(row), *self.compare(logits, row["probability"] if is_exact else None), is_exact)
 
     def compare(self, logits: Logits, probability: float | None) -> tuple[Verdict, str]:
         """The recorded label and its probability against the logits, float32 [labels]."""
-        names, label = self.kind.names, self.row["label"]
+        names, label = self.kind.labels, self.row["label"]
         own, best = names.index(label), int(logits.argmax())
         if own != best:
             behind = float(logits[best] - logits[own])

@@ -6,7 +6,7 @@ its own (a byte, a space) keeps its rank.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -45,24 +45,16 @@ class AtRank(Kind[RanksOfTexts]):
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "at_rank": pl.Int32}
     stage: ClassVar[type[RequestStage]] = ReferenceRequests
 
-    names: tuple[str, ...] = ("token",)  # of the columns: of the token at the rank, then of those at the next ranks
+    columns: tuple[str, ...] = ("token",)  # of the token at the rank, then of those at the next ranks
 
     @property
     def answers(self) -> Mapping[str, Any]:
         """Of each token its text and its id; of the first its log-probability, and whether it is a text of its own."""
-        tokens = dict.fromkeys(self.names, pl.String) | {f"{name}_id": pl.Int32 for name in self.names}
-        return {**tokens, f"{self.names[0]}_logprob": pl.Float64, f"{self.names[0]}_is_text": pl.Boolean}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"columns": list(self.names)}
-
-    @classmethod
-    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
-        return cls(tuple(identity["columns"]))
+        tokens = dict.fromkeys(self.columns, pl.String) | {f"{name}_id": pl.Int32 for name in self.columns}
+        return {**tokens, f"{self.columns[0]}_logprob": pl.Float64, f"{self.columns[0]}_is_text": pl.Boolean}
 
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
-        name, others = self.names[0], (draw.tokenizer.unranked_ids(draw.exported.vocab_size),)
+        name, others = self.columns[0], (draw.tokenizer.unranked_ids(draw.exported.vocab_size),)
 
         def question(row: Mapping[str, Any]) -> Question:
             text, token = row["text"].strip().replace(MASK, draw.tokenizer.mask_token), ((row[f"{name}_id"],),)
@@ -76,7 +68,7 @@ class AtRank(Kind[RanksOfTexts]):
         return RanksOfTexts(texts, requests["at_rank"].to_numpy().astype(np.int64))
 
     def answer(self, model: LanguageModel, asked: RanksOfTexts, advance: AdvanceTexts) -> Columns:
-        exported, depth = model.exported, int(asked.ranks.max(initial=0)) + len(self.names) - 1
+        exported, depth = model.exported, int(asked.ranks.max(initial=0)) + len(self.columns) - 1
         tokenizer, unranked = exported.tokenizer, exported.tokenizer.unranked_ids(exported.vocab_size)
         used, text = np.unique(asked.texts.text, return_inverse=True)
         every = [asked.texts.ids[i] for i in used.tolist()]
@@ -88,8 +80,8 @@ class AtRank(Kind[RanksOfTexts]):
             advance(len(rows))
 
         reduce_logits(model, list(in_buckets(every, tokenizer.mask_id)), put)
-        place, columns, first = asked.ranks - 1, dict[str, Any](), self.names[0]
-        for more, name in enumerate(self.names):
+        place, columns, first = asked.ranks - 1, dict[str, Any](), self.columns[0]
+        for more, name in enumerate(self.columns):
             own = ids[text, place + more]
             columns |= {name: [tokenizer.token_text(token) for token in own.tolist()], f"{name}_id": own}
         return {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -46,7 +46,6 @@ _EMPTY = "the text has no token; a text is needed"
 ALONE = "alone"
 """The role of a request that is its text without its context, on the same tokens as behind it."""
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
-BOW_CORRECTION = "bow correction"  # a key of the identity
 _TRIED = 64  # texts whose time is measured
 _FEWER = 10
 _WORD = re.compile(r"\S+")
@@ -76,7 +75,7 @@ class Span(Kind[Spans]):
     asks: ClassVar[Mapping[str, Any]] = {"context": pl.String, "text": pl.String}
     stage: ClassVar[type[RequestStage]] = ReferenceRequests
 
-    method: Method | None = Method.ORIGINAL  # of a masked model; None for a causal one
+    method: Method | None = None  # of a masked model; None for a causal one
     windows: bool = False  # whether a text that is too long is read in windows
     bos: bool = False  # whether the model's BOS token is put before each text
     joiner: str | None = None  # what stands between context and text; None for the rule of `spelling`
@@ -85,27 +84,7 @@ class Span(Kind[Spans]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {
-            "scores": LOG_LIKELIHOOD if self.method is None else PSEUDO,
-            "method": None if self.method is None else str(self.method),
-            **({"windows": True} if self.windows else {}),
-            **({"bos": True} if self.bos else {}),
-            **({"joiner": self.joiner} if self.joiner is not None else {}),
-            **({"each": list(self.each)} if self.each else {}),
-            **({BOW_CORRECTION: True} if self.bow_correction else {}),
-        }
-
-    @classmethod
-    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - as of others
-        method = identity["method"]
-        return cls(
-            None if method is None else Method(method),
-            windows="windows" in identity,
-            bos="bos" in identity,
-            joiner=identity.get("joiner"),
-            each=tuple(identity.get("each", ())),
-            bow_correction=BOW_CORRECTION in identity,
-        )
+        return {"scores": LOG_LIKELIHOOD if self.method is None else PSEUDO, **super().identity}
 
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         """One sentence of so many items that are asked for: each of its tokens is a run of the model."""

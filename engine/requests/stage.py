@@ -7,12 +7,13 @@ Parts of the frame are prepared, asked, and written. The rows of a part are its 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -56,14 +57,16 @@ class Kind(ABC, Generic[P]):
         """The columns that it adds to a request, with their types; log-probabilities are natural logarithms, fp64."""
 
     @property
-    @abstractmethod
-    def identity(self) -> Mapping[str, Any]:
-        """What answers depend on beside model and requests, as JSON values."""
+    def identity(self) -> dict[str, Any]:
+        """What answers depend on beside model and requests: the options that are given, by name, as JSON values."""
+        options: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {name.replace("_", " "): value for name, value in options.items() if value not in (None, False, [])}
 
     @classmethod
-    @abstractmethod
-    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:
+    def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:  # noqa: ARG003 - some need more
         """The kind of a finished run, by what it has recorded."""
+        names = {own.name: own.name.replace("_", " ") for own in fields(cls)}  # type: ignore[arg-type]
+        return msgspec.convert({name: identity[key] for name, key in names.items() if key in identity}, cls)
 
     @abstractmethod
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:

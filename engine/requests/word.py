@@ -119,24 +119,12 @@ class Word(Kind[Any]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {
-            "vocabulary": self.ranked.name,
-            "vocabulary sha256": self.ranked.sha256,
-            "top": self.top,
-            **({"among ranked": True} if self.among_ranked else {}),
-            **({"method": str(self.method)} if self.method else {}),
-            **({"bos": True} if self.bos else {}),
-        }
+        own = {name: value for name, value in super().identity.items() if name != "ranked"}
+        return {"vocabulary": self.ranked.name, "vocabulary sha256": self.ranked.sha256, **own}
 
     @classmethod
     def of(cls, identity: Mapping[str, Any], metadata: Mapping[str, Any]) -> Self:
-        return cls(
-            identity["top"],
-            Ranked.recorded(identity, metadata),
-            among_ranked="among ranked" in identity,
-            method=TargetMethod(identity["method"]) if "method" in identity else None,
-            bos="bos" in identity,
-        )
+        return replace(super().of(identity, metadata), ranked=Ranked.recorded(identity, metadata))
 
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         own, among = replace(draw, bos=self.bos), self._among(draw)

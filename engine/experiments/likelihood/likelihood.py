@@ -108,7 +108,7 @@ class LikelihoodRun(SpanRun):
     def conditions(self) -> dict[str, Any]:
         """Accuracies on the same pairs can be compared, whatever the scores are; scores only with the same ones."""
         keys = ("data sha256",) if self.columns.has_pairs else ("data sha256", "scores", "method")
-        scores = {key: self.record.identity[key] for key in keys}
+        scores = {key: self.record.identity.get(key) for key in keys}
         return {**scores, "prefix": self.columns.prefix, "joiner": self.columns.joiner}
 
     @property

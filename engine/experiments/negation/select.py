@@ -10,7 +10,7 @@ so `--verbs whole-words` reports these verbs apart. Of their forms for the mask,
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -268,12 +268,8 @@ class Selection(DecidingStage[Sentences]):
             "model sha256": self.exported.sha256,
             "lexicon sha256": self.lexicon.sha256,
             "patterns sha256": self.patterns.sha256,
-            "seed": self.settings.seed,
-            "coreference": str(self.settings.coreference),
+            **{own.name.replace("_", " "): getattr(self.settings, own.name) for own in fields(Settings)},
             "verbs": str(self.settings.verbs if len(self.verbs) == 1 else VerbConvention.WHOLE_WORDS),
-            "max verbs": self.settings.max_verbs,
-            "pairs": self.settings.pairs,
-            "lazy": self.settings.lazy,
             **{decided_as("pairs per part", own.apart): own.pairs_per_part for own in self.verbs},
         }
 
