@@ -71,7 +71,7 @@ def main_job(exported: ExportedModel, seed: int = 0) -> Selection:
 
 def candidates(selection: Selection, n: int) -> Sentences:
     """Draw n sentences of the selecting pattern."""
-    name, profession, verb = selection.verbs[0].grid.locate(selection.sample_indices(n))
+    name, profession, verb = selection.verbs[0].locate(selection.sample_indices(n))
     pattern, verbs, mask = selection.patterns.selecting, selection.lexicon.verbs, selection.exported.mask_token
 
     def text(i: int, j: int, k: int) -> str:

@@ -129,16 +129,16 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
     models = Models(MaskedLM(exported, device), partial(MaskedLM, exported, device, graph=graph), device)
     job = main_job(exported)
     mixed: Any = calibrated(models, candidates(job, _FEW))
-    grid, each = job.verbs[0].grid, sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
-    pairs = max(1, min(len(grid.pairs), math.ceil(seconds / each / grid.verbs)))
-    say(f"a selection of {pairs * grid.verbs:,} sentences on a simulated {GPUS[gpu].name}")
+    verbs, each = job.verbs[0], sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
+    pairs = max(1, min(len(verbs.pairs), math.ceil(seconds / each / verbs.n)))
+    say(f"a selection of {pairs * verbs.n:,} sentences on a simulated {GPUS[gpu].name}")
     plan = Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=pairs))
     clock.start()
     began, host = time.perf_counter(), time.process_time()
     with TemporaryDirectory() as temporary:
         run_selection(plan, models, mixed, Path(temporary) / "run")
     wall, host = time.perf_counter() - began, time.process_time() - host
-    sentences = pairs * grid.verbs
+    sentences = pairs * verbs.n
     return {
         "model": name,
         "gpu": GPUS[gpu].name,

@@ -11,27 +11,39 @@ from numpy.typing import NDArray
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError
+from ...runs.stage import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN
+from ...text.token_ids import TokenSequences
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
-    """The candidates [NAME, PROF, verb] of a run."""
+class Verbs:
+    """Verbs that are reported together, those of one token or those of several; and their candidates."""
 
-    names: int
-    professions: int
-    verbs: int
-    pairs: NDArray[np.int64]  # [n], the ids of the pairs to test, ascending
+    apart: str  # their name where they are reported apart from the paper's test; empty for verbs of one token
+    index: NDArray[np.int64]  # [n], in the lexicon
+    words: TokenSequences
+    professions: int  # of the lexicon
+    pairs: NDArray[np.int64]  # the ids of the pairs to test, ascending
+    pairs_per_part: int
+
+    @property
+    def n(self) -> int:
+        return len(self.index)
 
     @property
     def size(self) -> int:
-        return len(self.pairs) * self.verbs
+        return len(self.pairs) * self.n
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        return part_ranges(len(self.pairs), self.pairs_per_part)
 
     def locate(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Name, profession and verb (each int64 [n]) of candidates."""
-        position, verb = np.divmod(index, self.verbs)
+        position, verb = np.divmod(index, self.n)
         name, profession = np.divmod(self.pairs[position], self.professions)
         return name, profession, verb
 
@@ -39,10 +51,10 @@ class Grid:
         return np.divmod(self.pairs[part.start : part.stop], self.professions)
 
     def part_indices(self, part: range) -> tuple[NDArray[np.int64], ...]:
-        """Name, profession and verb (each int64 [len(part) * verbs]) of a part's candidates, by ascending index."""
+        """Name, profession and verb (each int64 [len(part) * n]) of a part's candidates, by ascending index."""
         name, profession = self.part_pairs(part)
-        verb = np.tile(np.arange(self.verbs), len(part))
-        return np.repeat(name, self.verbs), np.repeat(profession, self.verbs), verb
+        verb = np.tile(np.arange(self.n), len(part))
+        return np.repeat(name, self.n), np.repeat(profession, self.n), verb
 
 
 def sample_pairs(lexicon: Lexicon, n: int | None, seed: int) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ ANSWERS_SHA256 = "answers_sha256"
 class Triplets:
     """The triplets whose verbs are reported together."""
 
-    apart: str  # as in `select.Verbs`
+    apart: str  # as in `Verbs`
     coded: pl.DataFrame  # the content of their file, with words as categories: a quarter of the memory
     kept: pl.DataFrame | None = None  # the selection's answers in the selecting pattern, one row for each triplet
 

@@ -32,7 +32,7 @@ from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
 from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.language_check import pronoun_note
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
@@ -41,7 +41,7 @@ from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, IN_PART, answer_columns, as_column, divided, rejoined
-from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
+from .grid import PairFillers, Verbs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
@@ -89,21 +89,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_options(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Verbs:
-    """Verbs that are reported together: those of one token, or those of several."""
-
-    apart: str  # their name where they are reported apart from the paper's test; empty for verbs of one token
-    grid: Grid
-    index: NDArray[np.int64]  # [n_verbs], in the lexicon
-    words: TokenSequences
-    pairs_per_part: int
-
-    @property
-    def parts(self) -> tuple[range, ...]:
-        return part_ranges(len(self.grid.pairs), self.pairs_per_part)
 
 
 def decided_as(pattern: str, apart: str) -> str:
@@ -163,11 +148,10 @@ class Selection(DecidingStage[Sentences]):
         pairs = sample_pairs(lexicon, settings.pairs, settings.seed)
 
         def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
-            grid = Grid(len(lexicon.names), len(lexicon.professions), len(index), pairs)
             most = LAZY_CANDIDATES_PER_PART if settings.lazy else candidates_per_part
             per_part = max(1, most // len(index))
             per_part = min(per_part, pairs_per_lazy_part) if settings.lazy else per_part
-            return Verbs(apart, grid, index, words, per_part)
+            return Verbs(apart, index, words, len(lexicon.professions), pairs, per_part)
 
         is_whole = convention is VerbConvention.WHOLE_WORDS
         convention = VerbConvention.IN_CONTEXT if is_whole else convention
@@ -226,7 +210,7 @@ class Selection(DecidingStage[Sentences]):
     @property
     def sizes(self) -> Sequence[int]:
         most = self.settings.max_verbs
-        return [len(part) * (most if self.settings.lazy else verbs.grid.verbs) for verbs, part in self.parts]
+        return [len(part) * (most if self.settings.lazy else verbs.n) for verbs, part in self.parts]
 
     @property
     def planned(self) -> Sequence[int]:
@@ -249,11 +233,11 @@ class Selection(DecidingStage[Sentences]):
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),
             "coreference": str(self.settings.coreference),
-            "verbs": single.grid.verbs,
+            "verbs": single.n,
             "verb convention": str(self.settings.verbs),
             "lazy": self.settings.lazy,
             "max verbs": self.settings.max_verbs,
-            "pairs": len(single.grid.pairs),
+            "pairs": len(single.pairs),
             "seed": self.settings.seed,
             # Number of tokens → how many verbs have so many.
             **{
@@ -317,11 +301,11 @@ class Selection(DecidingStage[Sentences]):
         pattern = self.patterns.selecting.name
         for verbs in self.verbs:
             tokens = "several tokens" if verbs.apart else "one token"
-            say(f"{verbs.grid.verbs:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
+            say(f"{verbs.n:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
             if verbs.apart and self.unreachable:
                 say(f"{len(self.unreachable):,} verbs cannot be predicted at all, such as: {self.unreachable[0]}")
             say(
-                f"{counted(len(verbs.grid.pairs), 'pair')}, {counted(verbs.grid.size, 'candidate')}, "
+                f"{counted(len(verbs.pairs), 'pair')}, {counted(verbs.size, 'candidate')}, "
                 f"{counted(len(verbs.parts), 'part')}"
             )
             for number in np.unique(verbs.words.counts).tolist():
@@ -341,42 +325,40 @@ class Selection(DecidingStage[Sentences]):
 
     def _workload(self, verbs: Verbs) -> Workload:
         decided, sample = decided_as(self.patterns.selecting.name, verbs.apart), partial(self.sample, verbs=verbs)
-        total, pairs, enough = verbs.grid.size, len(verbs.grid.pairs), self.settings.max_verbs
+        total, pairs, enough = verbs.size, len(verbs.pairs), self.settings.max_verbs
         if not self.settings.lazy:
             return Workload(decided, sample, total)
         expected = min(total, 2 * pairs * enough)  # a lazy run is expected to test twice as many verbs as it keeps
-        return Workload(
-            decided, sample, expected, lambda rate: int(pairs * fewest_tests(verbs.grid.verbs, enough, rate))
-        )
+        return Workload(decided, sample, expected, lambda rate: int(pairs * fewest_tests(verbs.n, enough, rate)))
 
     def sample(self, n: int, verbs: Verbs | None = None) -> EncodedSentences:
         """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
         verbs = verbs or self.verbs[0]
-        buckets, words = self._sentences(verbs, *verbs.grid.locate(self.sample_indices(n, verbs)))
+        buckets, words = self._sentences(verbs, *verbs.locate(self.sample_indices(n, verbs)))
         token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
         return sampled_queries(buckets, words, token, causal=self.exported.is_causal)
 
     def sample_indices(self, n: int, verbs: Verbs | None = None) -> NDArray[np.int64]:
         """The grid indices of `sample`, int64 [n], ascending; every verb is as frequent as every other."""
-        grid, random = (verbs or self.verbs[0]).grid, np.random.default_rng(self.settings.seed)
-        verb = np.concatenate([random.permutation(grid.verbs) for _ in range(-(-n // grid.verbs))])[:n]
-        return np.sort(random.integers(0, len(grid.pairs), n) * grid.verbs + verb)
+        verbs, random = verbs or self.verbs[0], np.random.default_rng(self.settings.seed)
+        verb = np.concatenate([random.permutation(verbs.n) for _ in range(-(-n // verbs.n))])[:n]
+        return np.sort(random.integers(0, len(verbs.pairs), n) * verbs.n + verb)
 
     def prepare(self, number: int) -> Sentences | None:
         """All candidates of a part as token ids; None in a lazy run, which chooses its tests step by step."""
         verbs, part = self.parts[number]
-        return None if self.settings.lazy else self._sentences(verbs, *verbs.grid.part_indices(part))
+        return None if self.settings.lazy else self._sentences(verbs, *verbs.part_indices(part))
 
     def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
         verbs, part = self.parts[number]
         pattern = decided_as(self.patterns.selecting.name, verbs.apart)
-        decider, pairs = model.deciders[pattern], verbs.grid.part_pairs(part)
+        decider, pairs = model.deciders[pattern], verbs.part_pairs(part)
         if prepared is None:
             found = self._decide_lazily(decider, verbs, pairs, advance)
         else:
             scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
             (own,) = np.nonzero(scores.top1)
-            repeated, known = scores.top1.reshape(-1, verbs.grid.verbs), _counts(scores, repeating=len(own))
+            repeated, known = scores.top1.reshape(-1, verbs.n), _counts(scores, repeating=len(own))
             found = Found(repeated, np.ones_like(repeated), own, scores.take(own), known)
         audited = take_audits({pattern: decider})
         rows = self._kept(verbs, pairs, found)
@@ -396,7 +378,7 @@ class Selection(DecidingStage[Sentences]):
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
             sentences, causal = self._sentences(verbs, name[pair], profession[pair], verb), self.exported.is_causal
             scores = finished(repeated_words(decider, *sentences, causal=causal, advance=lambda _, n: advance(0, n)))
-            rounds.append((pair * verbs.grid.verbs + verb, scores))
+            rounds.append((pair * verbs.n + verb, scores))
             return scores.top1
 
         order = self.verb_order(verbs, pairs)
@@ -426,7 +408,7 @@ class Selection(DecidingStage[Sentences]):
 
         forms = [FORMS_SEPARATOR.join(self.lexicon.accepted(verb)) for verb in self.lexicon.verbs]
         at_mask = {AT_MASK: pl.Series(forms, dtype=pl.String).gather(chosen)} if self.lexicon.at_mask else {}
-        rows = np.searchsorted(found.candidates, pair * verbs.grid.verbs + verb)
+        rows = np.searchsorted(found.candidates, pair * verbs.n + verb)
         answers = answer_columns(found.scores.take(rows), self.exported.tokenizer)
         return pl.DataFrame(
             {

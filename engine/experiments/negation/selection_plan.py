@@ -16,7 +16,8 @@ from ...statistics.intervals import UPPER, normal_quantile
 from ...statistics.power import POWER, clusters_needed
 from ...views import Column, Table
 from ..plan import Plan
-from .select import SEVERAL, Selection, Verbs
+from .grid import Verbs
+from .select import SEVERAL, Selection
 
 PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
 LARGE_PAIR_CORRELATION = 0.3
@@ -61,13 +62,13 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     """What a selection would do; no model is opened. Figures are about mono-token verbs unless they say otherwise."""
     single, *several = stage.verbs
     # Of the patterns, the selection answers the selecting one.
-    pairs, verbs, patterns = len(single.grid.pairs), single.grid.verbs, len(stage.patterns.scored)
+    pairs, verbs, patterns = len(single.pairs), single.n, len(stage.patterns.scored)
     most = min(stage.settings.max_verbs, verbs)
     parts, own = _of_shard(single, shard)
     work: dict[str, int | float] = {
         "verbs that are one token": verbs,
         "pairs": pairs,
-        "candidates": single.grid.size,
+        "candidates": single.size,
         "parts of this run" if shard.is_whole else f"parts of shard {shard}": parts,
     }
     if stage.settings.lazy:
@@ -76,9 +77,9 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
         work["sentences"] = own * verbs
     for more in several:  # a candidate needs one sentence at least, and one for each token at most
         parts, own_pairs = _of_shard(more, shard)
-        fewest = min(stage.settings.max_verbs, more.grid.verbs) if stage.settings.lazy else more.grid.verbs
+        fewest = min(stage.settings.max_verbs, more.n) if stage.settings.lazy else more.n
         work |= {
-            SEVERAL: more.grid.verbs,
+            SEVERAL: more.n,
             f"{SEVERAL}: parts": parts,
             f"{SEVERAL}: sentences, at least": own_pairs * fewest,
             f"{SEVERAL}: sentences, at most": own_pairs * int(more.words.counts.sum()),

@@ -164,11 +164,11 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
     stage, random, found = _planned(draw, record, lexicon), np.random.default_rng(draw.seed), list[Question]()
     verbs, pattern = stage.verbs[0], stage.patterns.selecting
     waiting: deque[tuple[int, list[int] | None]] = deque(
-        (pair, None) for pair in random.permutation(verbs.grid.pairs).tolist()
+        (pair, None) for pair in random.permutation(verbs.pairs).tolist()
     )
     while waiting and len(found) < draw.size:
         pair, left = waiting.popleft()
-        name, profession = divmod(pair, verbs.grid.professions)
+        name, profession = divmod(pair, verbs.professions)
         words = {slot: filler.word(name, profession) for slot, filler in stage.fillers.items()}
         if left is None:
             left = random.permutation(_telling(stage, pair, selected[words[NAME], words[PROFESSION]])).tolist()
@@ -187,7 +187,7 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
 def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int64]:
     """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
     verbs = stage.verbs[0]
-    [order] = stage.verb_order(verbs, np.divmod(np.array([pair]), verbs.grid.professions))
+    [order] = stage.verb_order(verbs, np.divmod(np.array([pair]), verbs.professions))
     is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in verbs.index[order].tolist()])
     last = len(order)
     if len(kept) >= stage.settings.max_verbs:
