@@ -114,7 +114,7 @@ def cells(table, column: int) -> list[str]:
 
 
 def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
-    for table in (selection_table(DEMO, None), rates_table(RATES, PATTERNS, DEMO, None)):
+    for table in (selection_table(DEMO, {}), rates_table(RATES, PATTERNS, DEMO, {})):
         lines = [line.rstrip() for line in render([table], "table").splitlines()]
         assert "\n".join(lines) in (ROOT / "docs" / "negation-test.md").read_text("utf-8")
 
@@ -132,7 +132,7 @@ def test_the_papers_selection_stands_beside_in_the_digits_that_it_prints(corefer
 
 def test_a_lazy_run_marks_its_estimates():
     lazy = {"candidates": 11138400, "times_fewer_calls": 3.4, "ratio_low": 65.31, "ratio_high": 65.44}
-    table = selection_table({**LARGE, "tested": 3276000, "lazy": lazy}, None)
+    table = selection_table({**LARGE, "tested": 3276000, "lazy": lazy}, {})
     assert dict(zip(cells(table, 0)[2:5], cells(table, 1)[2:5], strict=True)) == {
         "3. Tested triplets (of 11,138,400)": "3,276,000",
         "4. Triplets whose verb is repeated, estimated": "≈ 2,445,678",
@@ -267,7 +267,7 @@ def test_triplets_of_one_pair_or_verb_have_no_interval_and_the_table_says_why(ki
     assert one["drop_low_two_way", "drop_high_two_way"].null_count().row(0) == (3, 3)
     told = f"95 % interval: none, because all triplets are of one {kind}, so it is unknown how {kind}s differ"
     selection = {"model": "m", "coreference": "pronoun"}
-    assert told in rates_table(one, PATTERNS, selection, None).notes
-    assert not [note for note in rates_table(RATES, PATTERNS, selection, None).notes if "none, because" in note]
+    assert told in rates_table(one, PATTERNS, selection, {}).notes
+    assert not [note for note in rates_table(RATES, PATTERNS, selection, {}).notes if "none, because" in note]
     ends = differences(found, alike, ["CpTp", "CpTn"], selecting="CpTp")["low", "high"]
     assert ends.null_count().row(0) == (2, 2)
