@@ -147,6 +147,10 @@ class InMemory(Source):
         return sha256(self.frame.write_ndjson().encode())
 
     @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        return self.frame.schema
+
+    @cached_property
     def parts(self) -> tuple[range, ...]:
         """So many requests, and those more that are asked together with the last one."""
         n, size = len(self.frame), self.per_part
