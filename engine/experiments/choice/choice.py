@@ -28,21 +28,16 @@ from .choice_columns import Columns
 
 _column = partial(Option, metavar="COLUMN")
 CHANCE = "chance"
-_HEADINGS = {
-    "accuracy": "accuracy",
-    "accuracy_per_token": "per token",
-    "accuracy_per_byte": "per byte",
-    "accuracy_pmi": "pmi",
-    "ties": "ties",
-    CHANCE: "chance",
-}
-_NOTES = {
-    "accuracy": "accuracy: share of items whose right candidate has the largest log-likelihood, with 95 % interval",
-    "accuracy_per_token": "per token: the same for the log-likelihood divided by the number of tokens",
-    "accuracy_per_byte": "per byte: the same for the log-likelihood divided by the number of bytes",
-    "accuracy_pmi": "pmi: the same for the log-likelihood less that of the candidate without its context",
-    "ties": f"ties: items whose right candidate and best other one differ by at most {ROUNDING:g}; they count as wrong",
-    CHANCE: "chance: the share that a guess gets right, the mean of 1 / number of candidates",
+_SHOWN = {  # metric → heading, and what a note says of it
+    "accuracy": ("accuracy", "share of items whose right candidate has the largest log-likelihood, with 95 % interval"),
+    "accuracy_per_token": ("per token", "the same for the log-likelihood divided by the number of tokens"),
+    "accuracy_per_byte": ("per byte", "the same for the log-likelihood divided by the number of bytes"),
+    "accuracy_pmi": ("pmi", "the same for the log-likelihood less that of the candidate without its context"),
+    "ties": (
+        "ties",
+        f"items whose right candidate and best other one differ by at most {ROUNDING:g}; they count as wrong",
+    ),
+    CHANCE: (CHANCE, "the share that a guess gets right, the mean of 1 / number of candidates"),
 }
 _RIGHT = replace(ACCURACIES, name="choice", others={CHANCE: CHANCE})
 
@@ -60,14 +55,11 @@ class ChoiceRun(SpanRun):
 
     def tables(self) -> list[Table]:
         known = set(self.summary["metric"])
-        shown = {name: heading for name, heading in _HEADINGS.items() if name in known}
-        values = [Values(heading, name, interval=name == "accuracy") for name, heading in shown.items()]
+        shown = {metric: own for metric, own in _SHOWN.items() if metric in known}
+        values = [Values(heading, metric, interval=metric == "accuracy") for metric, (heading, _) in shown.items()]
         columns: list[Column | Values] = [Column("group", "split"), Column("items", "n"), *values]
-        return (
-            [View("Choices: {model} (%)", ("split",), columns, notes=[_NOTES[name] for name in shown]).table(self)]
-            if values
-            else []
-        )
+        notes = [f"{heading}: {said}" for heading, said in shown.values()]
+        return [View("Choices: {model} (%)", ("split",), columns, notes=notes).table(self)] if values else []
 
     def remarks(self) -> list[str]:
         items, said = self.items, super().remarks()
