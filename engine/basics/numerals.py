@@ -40,7 +40,7 @@ def _kept(value: float, forms: Sequence[str], limits: Sequence[float]) -> str:
 
 
 def _side(value: float, limit: float) -> int:
-    return (value > limit) - (value < limit)
+    return int(value > limit) - int(value < limit)  # a number of NumPy is compared to what cannot be subtracted
 
 
 def with_minus(text: str) -> str:
