@@ -19,6 +19,7 @@ from onnx.shape_inference import infer_shapes
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import HIDDEN
+from ..engine.inference.session import give_back_freed_memory
 from .graph import AXES_ARE_INPUTS, Array, Graph, dims, reads
 
 Feeds = Mapping[str, NDArray[np.int32]]
@@ -166,6 +167,7 @@ def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> 
     """On the CPU."""
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting leaves the cores to others
+    give_back_freed_memory()  # beside what is left of the session before, its weights would stand in memory twice
     with told_in_one_line(name, "opening the graph"):
         return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
