@@ -40,7 +40,7 @@ class Gpu:
 
 
 # All but the shares: NVIDIA's data sheets of these names, and its white papers on Hopper, Ampere, Ada and Turing. The
-# shares of A100 and T4 are fitted to one figure each of docs/machines.md; the T4's is that low because of its 70 W.
+# shares of A100 and T4 are fitted to one figure each of BENCHMARKS.md; the T4's is that low because of its 70 W.
 # Assumed: 600 of 989 TFLOP/s for H100 and H200, the L4 (72 W) as the T4, the RTX 4090 as the A100.
 GPUS = {
     "h100": Gpu("H100 SXM", 989e12, 67e12, 3.35e12, 700, 132, 0.63),

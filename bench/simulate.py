@@ -168,6 +168,6 @@ def table(found: Mapping[str, Any]) -> Table:
         f"the device is busy {share:.1%} of the time, and the host uses {cores:.2f} cores",
         f"10.9 million sentences: {found['seconds for 10.9 M']:.0f} s, {found['Wh for 10.9 M']:.1f} Wh at full power",
         f"{filled - 1:.1%} more than the sentences is computed, to fill batches up; {launches:.0f} kernels a batch",
-        "the host's work is real, and slower on a busy machine; the device's time is computed (docs/machines.md)",
+        "the host's work is real, and slower on a busy machine; the device's time is computed (BENCHMARKS.md)",
     ]
     return Table(f"{found['model']} on a simulated {found['gpu']}", frame, columns, notes=notes)
