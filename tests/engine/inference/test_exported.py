@@ -75,10 +75,11 @@ def test_what_is_not_there_is_told_with_what_to_run(tiny, tmp_path):
     (tmp_path / "models" / "broken" / "export.json").write_text("{")
     assert exported_names() == ["owner/name", "tiny"]
     (tmp_path / "notes").mkdir()
-    refused("other", r"^no exported model other: run `negengine export other` first$")
+    refused("other", r"^no exported model other in .* \(NEGENGINE_MODELS names another folder\): run `negengine export other` first$")
     refused("other", "run `negengine export other --task text-classification`", task="text-classification")
     refused("tinny", r"no exported model tinny \(did you mean tiny\?\)")
-    refused("mini", r"^no exported model mini: run `negengine export mini` first$")
+    refused("mini", r"^no exported model mini in .*: run `negengine export mini` first$")
+    refused(tmp_path / "no", "^no exported model .*no: run `negengine export .*no` first$")
     refused("notes", r"notes is not an exported model, it has no export\.json")
     refused(" ", "the model's name is empty")
     refused(tiny, "is exported for fill-mask, this command needs text-classification", task="text-classification")
