@@ -98,7 +98,7 @@ def _figure(block: Block, probe: str) -> Figure:
     keys = ("series", "step", "model", *GROUP, *texts_of(own).values())
     points = own.select(*keys, "n", category=named, value=value, low=low, high=high)
     points = points.sort("series", "step", maintain_order=True)
-    drawn, notes = _drawn(points)
+    drawn, notes = drawn_curves(points)
     panels, runs = drawn["category"].n_unique(), points["series"].unique(maintain_order=True).to_list()
     columns = [
         *([Column("training run", "series")] if len(runs) > 1 else []),
@@ -126,12 +126,15 @@ def _figure(block: Block, probe: str) -> Figure:
     )
 
 
-def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
-    count = points["category"].n_unique()
-    if count <= _MOST_PANELS:
-        return points, ()
-    whole = points.filter(pl.col("column").is_null())
-    points = points if whole.is_empty() else whole
-    kept = points["category"].unique(maintain_order=True).head(_MOST_PANELS).to_list()
-    said = f"drawn: {len(kept)} of {count} groups; the table has all"
-    return points.filter(pl.col("category").is_in(kept)), (said,)
+def drawn_curves(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
+    """The points of at most `_MOST_PANELS` charts: metrics that change; of many, the first one, and the fewest groups."""
+    count, drawn = points["category"].n_unique(), points
+    sizes = points.group_by("column", maintain_order=True).agg(pl.col("split").n_unique()).sort("split")
+    fewest = sizes.filter(pl.col("column").is_null() | (pl.col("split").cum_sum() <= _MOST_PANELS))["column"]
+    changes = pl.col("value").n_unique().over("metric") > 1  # such as ties not, where there are none
+    for fewer in (changes, pl.col("metric") == pl.first("metric"), pl.col("column").is_in(fewest, nulls_equal=True)):
+        if (fewer is changes or drawn["category"].n_unique() > _MOST_PANELS) and len(some := drawn.filter(fewer)):
+            drawn = some
+    kept = drawn["category"].unique(maintain_order=True).head(_MOST_PANELS)
+    said = (f"drawn: {len(kept)} of {count} groups; the table has all",) if len(kept) < count else ()
+    return drawn.filter(pl.col("category").is_in(kept.implode())), said

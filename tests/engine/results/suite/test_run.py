@@ -12,6 +12,7 @@ from huggingface_hub.utils import close_session
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
+from negengine.engine.results.suite.suite_report import drawn_curves
 from negengine.engine.results.suite.suite_run import plan_suite
 from negengine.engine.runs.loop import run_stage
 from pages import read
@@ -219,3 +220,17 @@ def test_each_group_of_items_has_its_row_and_its_curve(place):
             assert row["n"] == len(facts)
     curve = pl.read_csv("runs/suite/figures/curve-probe-values.csv")
     assert len(curve.select("split").unique()) == 3  # both, and all of them
+    # Of many groups and metrics, those of the first metric are drawn, and a metric that is the same everywhere is not.
+    groups = [(None, "all"), *(("field", f"f{n}") for n in range(3)), *(("set", f"s{n}") for n in range(9))]
+    rows = [
+        (step, column, group, metric, 0.0 if metric == "ties" else step + place)
+        for step in (1, 2)
+        for metric in ("ties", "accuracy", "per token")
+        for place, (column, group) in enumerate(groups)
+    ]
+    points = pl.DataFrame(rows, schema=["step", "column", "split", "metric", "value"], orient="row")
+    points = points.with_columns(category=pl.format("{} {}", "split", "metric"))
+    shown, notes = drawn_curves(points)
+    assert shown["category"].unique(maintain_order=True).to_list() == [f"{group} accuracy" for _, group in groups[:4]]
+    assert notes == ("drawn: 4 of 39 groups; the table has all",)
+    assert drawn_curves(points.filter(metric="ties", split="all"))[0]["category"].to_list() == ["all ties"] * 2
