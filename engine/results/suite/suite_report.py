@@ -127,7 +127,7 @@ def _figure(block: Block, probe: str) -> Figure:
 
 
 def drawn_curves(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
-    """The points of at most `_MOST_PANELS` charts: metrics that change; of many, the first one, and the fewest groups."""
+    """The points of few charts: metrics that change; of too many, the first one, and the columns of fewest groups."""
     count, drawn = points["category"].n_unique(), points
     sizes = points.group_by("column", maintain_order=True).agg(pl.col("split").n_unique()).sort("split")
     fewest = sizes.filter(pl.col("column").is_null() | (pl.col("split").cum_sum() <= _MOST_PANELS))["column"]
