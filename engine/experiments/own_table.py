@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import polars as pl
 
@@ -35,9 +35,8 @@ _EMPTY = {
 _PLACE, _FILE = "place of a row", "file of a row"
 _SPACES, _SPELLING, _SECOND = "spaces in ", "spelling of ", "published spelling of "
 ROW, FILE = "row", "file"
+PLACE_ROW, PLACE_FILE = "\0row", "\0file"  # the same beside the columns of a table, where no user's has such a name
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
-_IN_SKIPPED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
-SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _IN_SKIPPED.items()}
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 # Option → the field of the columns that it names, and what such a column is for.
 _PURPOSES = {
@@ -53,6 +52,9 @@ BY_NAME, READ = "columns found by name", "read otherwise"  # keys of the metadat
 @dataclass(frozen=True, kw_only=True)
 class RequestColumns(ABC):
     """Columns of a table by their purpose, and the requests of its rows."""
+
+    # The columns that `requests` makes; all others of its rows are the table's.
+    made: ClassVar[Sequence[str]] = ("dataset", "condition", "item", "pair", "cluster", "splits", "columns")
 
     groups: tuple[str, ...] = ()  # what means and rates are computed for, beside those of all rows
     cluster: str | None = None  # what rows share that depend on each other; None where they are independent
@@ -78,7 +80,7 @@ class RequestColumns(ABC):
         """The cluster of a row; null where rows are independent. A row without a value is a cluster of its own."""
         if (name := self.cluster or self.item) is None:
             return pl.lit(None, pl.String)
-        return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(ROW)))
+        return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(PLACE_ROW)))
 
     def by_purpose(self, options: object = None) -> list[str]:
         """The columns by their purpose, as a sentence says them; with `options` those that none of these names."""
@@ -120,7 +122,7 @@ class RequestColumns(ABC):
 
     @abstractmethod
     def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:
-        """The requests of some rows, whose columns are those of the table, `ROW` and, of several files, `FILE`.
+        """The requests of some rows: columns of the table, `PLACE_ROW` and, of several files, `PLACE_FILE`.
 
         `title` is the table's. All columns of the rows stay.
         """
@@ -135,8 +137,8 @@ class RequestColumns(ABC):
 
     def keys(self, rows: pl.DataFrame, title: str, condition: str, item: str | None = None) -> dict[str, pl.Expr]:
         """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
-        name = pl.col(item or ROW).cast(pl.String)
-        name = pl.format("{}:{}", pl.col(FILE), name) if FILE in rows.columns else name
+        name = pl.col(item or PLACE_ROW).cast(pl.String)
+        name = pl.format("{}:{}", pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
         groups = {column: pl.col(column).cast(pl.String) for column in self.groups}
         named = [pl.when(value.is_not_null()).then(pl.lit(column)) for column, value in groups.items()]
         known = pl.concat_list(named).list.drop_nulls() if named else pl.lit([], pl.List(pl.String))

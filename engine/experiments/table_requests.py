@@ -6,7 +6,7 @@ request with its reason; an item that cannot be judged, such as a choice without
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,19 @@ from ..text.table import Check, Rows, TableLike, absent_columns, headings_file, 
 from ..text.table import Table as UserTable
 from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
-from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, SKIPPED, Labels, RequestColumns, Told, said_by_name
+from .own_table import (
+    BY_NAME,
+    COLUMNS,
+    FILE,
+    PLACE_FILE,
+    PLACE_ROW,
+    READ,
+    ROW,
+    Labels,
+    RequestColumns,
+    Told,
+    said_by_name,
+)
 from .plan import TablePlan, planned
 from .requested import Requested, RequestedRun
 
@@ -44,20 +56,19 @@ CLUSTERS = Annotated[
     Option("A column with the same value in rows that depend on each other (default: cluster).", metavar="COLUMN"),
 ]
 NOTHING_TOLD = Labels("", {}).told()
-_COMPUTED = {"right", "candidate"}
 # What requests, sentences and tables of several runs have columns for.
-_OWN_NAMES = {*KEYS, *SENTENCE_COLUMNS, *_COMPUTED, "model"} - {WHY}
+_OWN_NAMES = frozenset({*KEYS, *SENTENCE_COLUMNS, ROW, FILE, "right", "candidate", "model"})
 
 
-def kept(column: str, kind: type[Kind[Any]] | Kind[Any]) -> str:
-    """What a column of the table is called beside the requests of a kind: `table_NAME` where these have its name.
+def kept(column: str, ours: Collection[str]) -> str:
+    """What a column of the table is called beside requests and answers: `table_NAME` where one of ours has its name.
 
     `table_NAME` is then called `table_table_NAME`, so that two columns never get one name.
     """
     name = column
     while name.startswith("table_"):
         name = name.removeprefix("table_")
-    return f"table_{column}" if name in {*_OWN_NAMES, *kind.asks} else column
+    return f"table_{column}" if name in ours else column
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +78,22 @@ class TableRequests(Source):
     stimuli: UserTable
     columns: RequestColumns
     kind: Kind[Any]
+    results: frozenset[str] = frozenset()  # the columns that follow from the answers
     invalid: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict.fromkeys((*ITEM, WHY), pl.String)))
     sizes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, stimuli: UserTable, columns: RequestColumns, kind: Kind[Any], *, skip_bad: bool) -> "TableRequests":
+    def of(
+        cls,
+        stimuli: UserTable,
+        columns: RequestColumns,
+        kind: Kind[Any],
+        *,
+        skip_bad: bool,
+        results: frozenset[str] = frozenset(),
+    ) -> "TableRequests":
         """Raises InputError for the first item that cannot be judged, if none is to be skipped."""
-        source, sizes, faults = cls(stimuli, columns, kind), list[int](), columns.faults()
+        source, sizes, faults = cls(stimuli, columns, kind, results), list[int](), columns.faults()
         read = {name for fault in faults.values() for name in fault.meta.root_names()}
         seen = list[pl.DataFrame]()
         for number in range(len(stimuli.sizes)):
@@ -106,10 +126,13 @@ class TableRequests(Source):
     def read(self, number: int) -> pl.DataFrame:
         """Rows that cannot be used are requests without texts, in the order of the table."""
         rows, file = self._rows(number), self.stimuli.file(number)
-        place = {ROW: pl.Series(rows.numbers, dtype=pl.Int64)} | ({} if file is None else {FILE: pl.lit(file)})
+        numbers = pl.lit(pl.Series(rows.numbers, dtype=pl.Int64))
+        place = {PLACE_ROW: numbers} | ({} if file is None else {PLACE_FILE: pl.lit(file)})
         beside = self.kept
         frame = rows.frame.with_columns(**place, **{new: pl.col(old) for new, old in beside.items() if new != old})
         good = self.columns.requests(frame, self.stimuli.title)
+        good = good.drop({own for own in self.stimuli.schema if beside.get(own) != own} - {*self.columns.made})
+        good = good.rename({PLACE_ROW: ROW, PLACE_FILE: FILE}, strict=False)
         bad = rows.skipped.select(pl.col("row").alias(ROW), pl.col("reason").alias(WHY))
         bad = bad.with_columns(item=pl.col(ROW).cast(pl.String) if file is None else pl.format(f"{file}:{{}}", ROW))
         first = {name: pl.lit(good[name][0]) for name in ("dataset", "condition") if len(good)}
@@ -119,16 +142,16 @@ class TableRequests(Source):
         if len(self.invalid):
             found = found.join(self.invalid, on=ITEM, how="left", maintain_order="left", suffix=" of the item")
             found = found.with_columns(pl.coalesce(WHY, f"{WHY} of the item").alias(WHY)).drop(f"{WHY} of the item")
-        known = {*_OWN_NAMES, *self.kind.asks, WHY, ROW, FILE, *beside, *self.columns.asked} - _COMPUTED
-        asked = [name for name in found.columns if name not in known]
         places = [name for name in (FILE, ROW) if name in found.columns]
+        asked = [name for name in found.columns if name not in {*KEYS, *places, *self.kind.asks, *beside}]
         return found.select(*KEYS, *places, *self.kind.asks, *asked, *beside)
 
     @cached_property
     def kept(self) -> dict[str, str]:
         """The columns of the table that stay beside the requests: as they are called there → as a user calls them."""
         left = {*self.columns.asked} - {*self.columns.groups}
-        return {kept(name, self.kind): name for name in self.stimuli.schema if name not in left}
+        ours = {*_OWN_NAMES, *self.kind.asks, *self.columns.made, *self.results}
+        return {kept(name, ours): name for name in self.stimuli.schema if name not in left}
 
     def place(self, number: int, request: Mapping[str, Any]) -> str:
         """File and line of a request, or its row, and what of the row it asks."""
@@ -191,9 +214,8 @@ class TableRequested(Requested):
                 raise InputError(f"{file.line(name)}: {name} is {wrong}")
         return {**given, **{name: own for name, own in file.document.items() if given.get(name) in (None, (), [])}}
 
-    def open(self, data: TableLike, results: Iterable[str]) -> UserTable:
-        """Read a table; a column with the name of a result is called `table_NAME`."""
-        table = open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
+    def open(self, data: TableLike) -> UserTable:
+        table = open_table(data, self.rows_per_part)
         fields = {name: own for name, own in self.column_options().items() if own.option.metavar == "COLUMN"}
         named = {own.flag: getattr(self, name) or () for name, own in fields.items()}
         given = {option: [own] if isinstance(own, str) else own for option, own in named.items()}
@@ -232,16 +254,16 @@ class TableRequested(Requested):
 
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
-        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - _OWN_NAMES - {*kind.asks}
+        results = frozenset({*kind.answers, *self.scores, *self.metrics, *self.written, *self.beside})
         hides = hidden_set(self.data, self.name)
         try:
-            table = self.open(named_place(self.data, self.name) or self.data, own)
+            table = self.open(named_place(self.data, self.name) or self.data)
         except InputError as error:
             raise InputError("; ".join([str(error), *hides])) from error
         columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
         labels.notes.extend(hides)
-        requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
+        requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad, results=results)
         asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)
         stage = kind.stage(exported, asking, kind, requests)
         stage.check(lambda _: None)  # before a run folder is made
@@ -264,7 +286,8 @@ class TableRequested(Requested):
 
     @classmethod
     def grouped_by(cls, told: Mapping[str, Any]) -> Mapping[str, str]:
-        return {name: kept(name, cls.of_kind) for name in told[COLUMNS]["groups"]}
+        here = {user: name for name, user in told[OWN].items()}
+        return {name: here[name] for name in told[COLUMNS]["groups"]}
 
     @classmethod
     def clustered_by(cls, told: Mapping[str, Any]) -> str | None:

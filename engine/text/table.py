@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,6 @@ class Table:
     schema: Mapping[str, pl.DataType]  # of all columns
     nested: frozenset[str] = frozenset()  # the columns with lists or objects, as they are called there
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
-    renamed: Mapping[str, str] = field(default_factory=dict)  # column as it is called there → as it is called here
     headings: Path | None = None  # where a user can write which columns are meant; None for what was in memory
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
     absent: tuple[tuple[str, str], ...] = ()  # options with the columns that they name and the table lacks
@@ -163,7 +162,7 @@ class Table:
         is_bad = places["reason"].is_not_null()
         stored, places, bad = stored.filter(~is_bad), places.filter(~is_bad), places.filter(is_bad)
         nothing = pl.Series([None] * len(stored), dtype=pl.String)
-        found = {self.renamed.get(column.name, column.name): column for column in stored.iter_columns()}
+        found = {column.name: column for column in stored.iter_columns()}
         found.setdefault(FILE_NAME, pl.Series([self.file(number)] * len(stored), dtype=pl.String))
         columns = {name: found.get(name, nothing).alias(name) for name in self.schema}
         faults = [not_texts(columns[name]) for name in (*self.texts, *self.optional)]
@@ -231,23 +230,12 @@ class Table:
         return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *told))
 
     def _refuse_absent(self, file: File, name: str) -> None:
-        theirs = _theirs(self, name)
-        if theirs in file.unreadable:
-            why = file.unreadable[theirs]
-            raise InputError(f"{file.name}: the column {theirs!r} cannot be read ({why}); write it as a text")
-        if theirs not in file.columns and not self.is_file_name(theirs):
+        if name in file.unreadable:
+            why = file.unreadable[name]
+            raise InputError(f"{file.name}: the column {name!r} cannot be read ({why}); write it as a text")
+        if name not in file.columns and not self.is_file_name(name):
             more = f"; it has {_named(self)}" if len(self.files) == 1 else ", which others of these files have"
-            raise InputError(f"{file.name}: no column {theirs!r}{more}")
-
-    def without_names(self, taken: Iterable[str]) -> "Table":
-        """The same, where a column with a name that is `taken` by results is called `table_NAME`."""
-        known, renamed = {*taken, *self.columns}, dict(self.renamed)
-        for name in set(self.columns) & set(taken):
-            renamed[name] = f"table_{name}"
-            while renamed[name] in known:
-                renamed[name] = f"table_{renamed[name]}"
-        schema = {renamed.get(name, name): dtype for name, dtype in self.schema.items()}
-        return replace(self, schema=schema, renamed=renamed)
+            raise InputError(f"{file.name}: no column {name!r}{more}")
 
 
 def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART) -> Table:
@@ -332,14 +320,14 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     if given is not None:
         if not _has(table, given):
             needed_columns(table, (option, given, obvious))  # which refuses it
-        return table.renamed.get(given, given)
+        return given
     for name in obvious:
-        alike = {_theirs(table, own): own for own in table.columns if _theirs(table, own).strip().lower() == name}
+        alike = [own for own in table.columns if own.strip().lower() == name]
         if len(alike) > 1 and name not in alike:
-            both = " or ".join(map(repr, alike.values()))
+            both = " or ".join(map(repr, alike))
             raise InputError(f"{table.name}: is {both} the column {name!r}? Name one with {option} COLUMN")
         if alike:
-            return alike.get(name, next(iter(alike.values())))
+            return name if name in alike else alike[0]
     return None
 
 
@@ -370,19 +358,13 @@ def absent_columns(table: Table, given: Mapping[str, Sequence[str]]) -> tuple[tu
     return tuple((option, name) for option, name in named if not _has(table, name))
 
 
-def _has(table: Table, theirs: str) -> bool:
-    name = table.renamed.get(theirs, theirs)
+def _has(table: Table, name: str) -> bool:
     return name in table.columns or table.is_file_name(name)
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
     """As `needed_columns`, for one."""
     return needed_columns(table, (option, given, obvious))[0]
-
-
-def _theirs(table: Table, name: str) -> str:
-    """What the user calls a column."""
-    return next((theirs for theirs, here in table.renamed.items() if here == name), name)
 
 
 def _named(table: Table) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from string import ascii_uppercase
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import polars as pl
 
@@ -26,12 +26,12 @@ from ...requests.span import ALONE
 from ...text.spelling import trimmed
 from ...text.table import Table
 from ...text.table_cells import MISSING
-from ..own_table import NO, ROW, YES, RequestColumns, context, yes_or_no
+from ..own_table import NO, PLACE_ROW, YES, RequestColumns, context, yes_or_no
 
 LABEL, TEXT, LETTER, NUMBER = "label", "text", "letter", "number"
 _LINE = re.compile(r"^\s*([A-Z])\s?[:.)]\s+(.*\S)\s*$", re.MULTILINE)
 _BLANK = re.compile(r"(?<![\w_])_+(?![\w_])")
-_OWN = "candidates of a row"
+_OWN = "\0candidates"  # no column of a user has this name
 _BLANKS = "the context has several blanks; one is needed"
 
 
@@ -65,6 +65,8 @@ def in_cell(cell: Any) -> Candidates:
 @dataclass(frozen=True)
 class Columns(RequestColumns):
     """Columns of a table by their purpose."""
+
+    made: ClassVar[Sequence[str]] = (*RequestColumns.made, "context", "text", "role", "right", "candidate")
 
     candidates: tuple[str, ...] = ()
     context: str | None = None
@@ -182,7 +184,7 @@ class Columns(RequestColumns):
             named = pl.col(self.answer or candidate).cast(pl.String).str.strip_chars()
             right = yes_or_no(self.right) if self.right else pl.col(candidate).str.strip_chars() == named
             before = context(self.context)
-            told = rows.with_columns(context=before, text=candidate, right=right, candidate=pl.col(ROW), **keys)
+            told = rows.with_columns(context=before, text=candidate, right=right, candidate=pl.col(PLACE_ROW), **keys)
         else:
             several = [
                 [
@@ -201,7 +203,7 @@ class Columns(RequestColumns):
         if not self.alone:
             return asked
         alone = asked.filter(pl.col("context").is_not_null()).with_columns(role=pl.lit(ALONE))
-        return pl.concat([asked, alone]).sort(ROW, "candidate", maintain_order=True)
+        return pl.concat([asked, alone]).sort(PLACE_ROW, "candidate", maintain_order=True)
 
 
 def _several_blanks(before: str | None) -> str | None:

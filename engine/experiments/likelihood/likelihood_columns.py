@@ -7,12 +7,13 @@ the groups of a table, such as those of BLiMP's paper.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from ...requests.items import ALL
 from ...text.table import open_table
-from ..own_table import NO, PAIR, ROW, WANTED, YES, RequestColumns, Told, context, yes_or_no
+from ..own_table import NO, PAIR, PLACE_ROW, WANTED, YES, RequestColumns, Told, context, yes_or_no
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
@@ -25,6 +26,8 @@ OVERALL = "overall"
 @dataclass(frozen=True)
 class Columns(RequestColumns):
     """Columns of a table by their purpose."""
+
+    made: ClassVar[Sequence[str]] = (*RequestColumns.made, "context", "text", "role", "right")
 
     sentence: str | None = None  # None where a row holds a pair
     good: str | None = None  # the better sentences of pairs; None where a row holds one sentence
@@ -59,7 +62,7 @@ class Columns(RequestColumns):
             rows.with_columns(text=name, role=pl.lit(side), right=pl.lit(side == GOOD), **keys)
             for side, name in zip(SIDES, self.needed, strict=True)
         ]
-        return pl.concat(sides).sort(ROW, maintain_order=True)
+        return pl.concat(sides).sort(PLACE_ROW, maintain_order=True)
 
     @property
     def shares_items(self) -> bool:

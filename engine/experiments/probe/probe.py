@@ -86,7 +86,8 @@ class ProbeRun(TableRun):
     @property
     def conditions(self) -> dict[str, Any]:
         own = {key: self.record.identity[key] for key in self.condition_keys}
-        return {**own, "wanted": self.columns.wanted, "unwanted": self.columns.unwanted}
+        judged = ("wanted", "unwanted", "unwanted_target")
+        return {**own, **{name: getattr(self.columns, name) for name in judged}}
 
     @property
     def metrics(self) -> Sequence[str]:  # type: ignore[override]
@@ -305,10 +306,14 @@ class OwnSentences(TableRequested):
         sentence, *found = needed_columns(table, ("--sentence", self.sentence, ["sentence"]), *first)
         targets = find_columns(table, "--target", self.target)
         wanted = find_column(table, "--unwanted", "" if self.unwanted == "" else None, ["wanted"])
+        judged: dict[str, Any] = {}
         if self.unwanted:
-            column, _ = unwanted_rows(self.unwanted)
-            if column != TARGET_COLUMN:
+            column, value = unwanted_rows(self.unwanted, {*table.columns, TARGET_COLUMN})
+            if column == TARGET_COLUMN not in table.columns:  # a user's own column of this name comes first
+                judged = {"unwanted_target": value}
+            else:
                 find_column(table, "--unwanted", column)
+                judged = {"unwanted": (column, value)}
             if wanted not in {None, column}:
                 raise InputError(
                     f"--unwanted {self.unwanted}: the column {wanted!r} of {table.name} also says which targets are "
@@ -319,7 +324,7 @@ class OwnSentences(TableRequested):
             sentence,
             targets or tuple(found),
             wanted=wanted,
-            unwanted=self.unwanted or None,
+            **judged,
             groups=find_columns(table, "--group", self.group, ["group"]),
             cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
             item=find_column(table, "--item", self.item, ["item", "pair"]),

@@ -1,8 +1,8 @@
 """Columns of a user's table of sentences by their purpose, and the requests of its rows: one for each target."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -24,11 +24,15 @@ _MOST_LISTED = 12
 class Columns(RequestColumns):
     """Columns of a table by their purpose."""
 
+    made: ClassVar[Sequence[str]] = (*RequestColumns.made, "text", "word", IS_WANTED, REPEATS)
+
     sentence: str  # the sentences, with one mask each
     targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
-    # Whether a target is wanted: a column says it by yes or no, or COLUMN=VALUE names the rows where it is not.
+    # Whether a target is wanted: a column says it by yes or no, or a column and a value name the rows where it is not,
+    # or all targets of one column are unwanted.
     wanted: str | None = field(default=None, kw_only=True)
-    unwanted: str | None = field(default=None, kw_only=True)
+    unwanted: tuple[str, str] | None = field(default=None, kw_only=True)
+    unwanted_target: str | None = field(default=None, kw_only=True)
     mask_token: str = field(default=MASK, kw_only=True)  # of the model, which users may write, too
 
     @property
@@ -37,9 +41,8 @@ class Columns(RequestColumns):
 
     @property
     def shared(self) -> dict[str, str]:
-        column = unwanted_rows(self.unwanted)[0] if self.unwanted else self.wanted
-        known = {column: WANTED} if column and column != TARGET_COLUMN else {}
-        return {**known, **super().shared}
+        column = self.unwanted[0] if self.unwanted else self.wanted
+        return {**({column: WANTED} if column else {}), **super().shared}
 
     def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:  # noqa: ARG002 - the data set has a fixed name
         masked = pl.col(self.sentence).str.strip_chars().str.replace_all(self.mask_token, MASK, literal=True)
@@ -67,10 +70,10 @@ class Columns(RequestColumns):
 
     def _is_wanted(self, target: str) -> pl.Expr:
         """Null where a row does not say it."""
+        if self.unwanted_target is not None:
+            return pl.lit(target != self.unwanted_target)
         if self.unwanted is not None:
-            column, value = unwanted_rows(self.unwanted)
-            if column == TARGET_COLUMN:
-                return pl.lit(target != value)
+            column, value = self.unwanted
             return pl.col(column).cast(pl.String) != value
         return yes_or_no(self.wanted, *_WANTED) if self.wanted else pl.lit(None, pl.Boolean)
 
@@ -96,21 +99,27 @@ class Columns(RequestColumns):
 
     def refuse_unknown(self, table: str, labels: Labels) -> None:
         """InputError for a value of `--unwanted` that no row has."""
-        if self.unwanted is None:
+        if self.unwanted_target is not None:
+            column, value, known = TARGET_COLUMN, self.unwanted_target, [*self.targets]
+        elif self.unwanted is not None:
+            column, value = self.unwanted
+            known = labels.rows[column].drop_nulls().unique().to_list()
+        else:
             return
-        column, value = unwanted_rows(self.unwanted)
-        known = self.targets if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
         if value not in known:
             listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
             raise InputError(
-                f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
+                f"--unwanted {column}={value}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
                 f"{column}; it has {listed}"
             )
 
 
-def unwanted_rows(option: str) -> tuple[str, str]:
-    """The column and the value of `--unwanted COLUMN=VALUE`; an `InputError` if it is not of this form."""
-    column, _, value = option.partition("=")
-    if not value:
+def unwanted_rows(option: str, columns: Collection[str]) -> tuple[str, str]:
+    """The column and the value of `--unwanted COLUMN=VALUE`; an `InputError` if it is not of this form.
+
+    A `=` may stand in the name of a column: the longest name that is a column counts.
+    """
+    found = [(option[:i], option[i + 1 :]) for i, sign in enumerate(option) if sign == "=" and option[i + 1 :]]
+    if not found:
         raise InputError(f"--unwanted {option}: give COLUMN=VALUE, such as group=negated")
-    return column, value
+    return max((own for own in found if own[0] in columns), key=lambda own: len(own[0]), default=found[0])

@@ -33,6 +33,19 @@ OURS = [
     *("all", "group: all", "difference", "bird vs fish", "original", "split", "column", "other_split", "by", "group"),
     *("paper", "chance", "model", "n", "unit", "low", "value", "p_holm", "why", "item", "condition", "dataset", "row"),
     *("a|b", "a: b", "a=b", "x − y", "-0.1", "+", "1", "16", "A", "מסכה", "日本", "a low", "{}"),
+    *(
+        "is_wanted",
+        "repeats",
+        "right",
+        "candidate",
+        "role",
+        "file",
+        "comparable",
+        "tokens",
+        "all, b",
+        "table",
+        "remarks",
+    ),
     *("label", "label of the split", "table_n", "cluster", "metric", "word", "text", "correct", "answer", "series"),
 ]
 
@@ -115,6 +128,7 @@ def told(runs):
     first, second = runs
     yield from (numbers(run.summary) for run in runs)
     yield [(len(t.columns), numbers(t.figures), len(render([t], "table").splitlines()) > 0) for t in first.tables()]
+    assert tuple(first.groupings) == first.columns.groups
     for section in experiment(first.stage).sections(first):
         for figure in section.figures:
             data = figure.plot.data
@@ -122,8 +136,16 @@ def told(runs):
             assert figure.plot.chart().to_dict(validate=False)
     both = compare(first, second)
     yield numbers(both.frame), numbers(both.rates), [numbers(own.figures) for own in both.tables()]
+    every = [*first.tables(), *both.tables()]
+    read = [*csv.reader(io.StringIO(render(every, "csv")))]
+    yield len(read), len(read[0]), {*map(len, read)}, len(set(read[0]))
+    shown = [own["rows"] for own in json.loads(render(every, "json"))]
+    yield [(len(rows), {len(row) for row in rows}) for rows in shown]
+    yield [
+        render(every, form).count(mark) for form, mark in (("markdown", "\n| "), ("latex", "\\\\"), ("html", "<tr>"))
+    ]
     assert len(set(labels(runs))) == 2
-    for by in first.groupings:  # the user's columns, those of our names as `table_NAME`
+    for by in first.groupings:  # the user's columns, by their own names
         found = by_group(first, second, by=by)
         yield "by", len(found.frame), [len(own.frame) for own in found.tables()], numbers(found.frame.drop("effect"))
     for by in ("split", "dataset"):  # a column of the user's comes first

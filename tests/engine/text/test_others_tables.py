@@ -311,10 +311,6 @@ def test_the_exact_name_wins_an_ambiguous_one_is_refused_and_an_empty_one_is_non
     assert find_column(table, "--prefix", "", ["prefix"]) is None
     with pytest.raises(InputError, match=r"is 'Text' or 'TEXT' the column 'text'\? Name one with --sentence COLUMN"):
         find_column(table, "--sentence", None, ["text"])
-    renamed = open_table({"row": ["a"], "table_row": ["b"], "kind": ["c"]}).without_names(["row", "side"])
-    assert renamed.columns == ("table_table_row", "table_row", "kind")
-    assert find_column(renamed, "--group", "row") == "table_table_row"
-    assert renamed.scan([], labels=["table_table_row"]).read(0).frame.rows() == [("a", "b", "c")]
     for columns in ({0: ["a"], "0": ["b"]}, [{0: "a", "0": "b"}]):
         assert "two columns have the name '0'" in refusal(columns, texts=("0",), labels=())
 

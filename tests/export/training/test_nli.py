@@ -38,7 +38,7 @@ def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_the
     assert (row["original"] < 0.7, row["negation"] > 0.9) == (True, True)
     assert row["gain"] == pytest.approx(row["negation"] - row["original"])
     assert row["gain_n"] == row["n"]  # no held-out pair shares a sentence with an added pair
-    assert (row["p"] < row["p_holm"] < 0.05, row["p_seeds"]) == (True, 0.5)  # the smallest that two seeds can give
+    assert (row["p"] <= row["p_holm"] < 0.05, row["p_seeds"]) == (True, 0.5)  # the smallest that two seeds can give
     for condition in ("original", "negation"):
         own = [items(one, "new")["accuracy"].mean() for one in evaluated.trained if one.condition == condition]
         assert found["new", "all"][condition] == pytest.approx(np.mean(own))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import options_of
+from negengine.engine.experiments.own_table import PLACE_ROW
 from negengine.engine.experiments.probe.probe import OwnSentences
 from negengine.engine.experiments.probe.probe_columns import DATASET, Columns
 from negengine.engine.inference.judge import log_softmax
@@ -244,6 +245,12 @@ WANTED = [
     (FRAME, {"unwanted": "group=negated"}, [True, False, True, False, True, True]),
     (FRAME.with_columns(pl.Series("wanted", WORDS)), {}, [True, False, True, False, True, None]),
     (FRAME, {"unwanted": "target_column=other", "target": ["target", "other"]}, [True, False] * 6),
+    (
+        FRAME.with_columns(pl.col("group").alias("a=b")),
+        {"unwanted": "a=b=negated"},
+        [True, False, True, False, True, True],
+    ),
+    (FRAME.rename({"group": "target_column"}), {"unwanted": "target_column=negated"}, [True, False] * 2 + [True, True]),
 ]
 
 
@@ -288,14 +295,14 @@ BOTH = ("a", "b")  # groups of a difference
 
 
 def items(**columns):
-    known = {"row": range(1, 7), "condition": "target", "logprob": LOGPROBS, "repeats": False}
+    known = {PLACE_ROW: range(1, 7), "condition": "target", "logprob": LOGPROBS, "repeats": False}
     return pl.DataFrame({**known, "first": [True, False, False, True, False, True], "group": ["a", "b"] * 3, **columns})
 
 
 def summarise(frame, targets, **columns):
     own = Columns("sentence", targets, **columns)
     keys = own.keys(frame, DATASET, "") | {"condition": pl.col("condition")}
-    keys |= {"pair": pl.col(own.item or "row").cast(pl.String), "is_wanted": pl.lit(None, pl.Boolean)}
+    keys |= {"pair": pl.col(own.item or PLACE_ROW).cast(pl.String), "is_wanted": pl.lit(None, pl.Boolean)}
     requests = frame.with_columns(**keys, role=pl.lit(None, pl.String), why=pl.lit(None, pl.String))
     return OwnSentences.publish(FinishedParts(Path(), requests.lazy(), {}, {"columns": own.to_json()}))[
         "summary.parquet"
