@@ -175,6 +175,7 @@ def _write(
         vocabulary=checkpoint.vocabulary,
         padding_id=checkpoint.padding_id,
         longest=checkpoint.compared_lengths[-1],
+        has_compared_all=checkpoint.compared_lengths[-1] == checkpoint.longest,
         layers=int(config.num_hidden_layers),
         labels=int(config.num_labels),
         standard_attention=has_standard_attention(config),

@@ -3,7 +3,7 @@
 All tasks share `COMMON`; each task adds its own passes before and after it.
 """
 
-from . import attention, cpu, fuse, gpu, half, int8, masks, outputs, rotate, share_prefix, simplify
+from . import attention, cpu, fuse, gpu, half, int8, masks, outputs, rotate, share_prefix, simplify, tables
 from .context import Pass
 
 _UNMASKED: tuple[Pass, ...] = (simplify.fold_constants, simplify.drop_casts, masks.drop_neutral_masks)
@@ -18,7 +18,7 @@ _FUSED: tuple[Pass, ...] = (
     fuse.fuse_operators,
 )
 _DECIDED: tuple[Pass, ...] = (outputs.hoist_mask_row, outputs.add_decision_head)
-COMMON: tuple[Pass, ...] = (*_UNMASKED, *_FUSED)
+COMMON: tuple[Pass, ...] = (*_UNMASKED, simplify.fix_reshapes, tables.tabulate_shapes, *_FUSED)
 CAUSAL: tuple[Pass, ...] = (simplify.fold_shapes, *_UNMASKED, masks.unify_causal_masks, *_FUSED)
 FILL_MASK = (*COMMON, *_DECIDED)
 TEXT_CLASSIFICATION = (masks.derive_segments, *COMMON, outputs.hoist_first_token, masks.restore_segments)

@@ -18,6 +18,7 @@ class Context:
     vocabulary: int
     padding_id: int | None
     longest: int  # tokens of the longest input that is compared with PyTorch
+    has_compared_all: bool  # whether the export takes no longer one
     layers: int
     labels: int  # of a classifier
     standard_attention: bool

@@ -17,7 +17,7 @@ _SEGMENTS, _DERIVED = "token_type_ids", "segments_from_ids"
 
 
 def drop_neutral_masks(graph: Graph, context: Context) -> None:
-    """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
+    """Remove attention masks that mask nothing: `x + 0`, `x · 1` and `where(never, fill, x)` become `x`.
 
     All sentences of a batch have the same number of tokens, but exporters keep what computes a mask. Each candidate is
     observed at several shapes, and must be neutral in all. Demands a fresh graph whose only input is `input_ids`.
@@ -30,20 +30,21 @@ def drop_neutral_masks(graph: Graph, context: Context) -> None:
             first = bool(values[0].flat[0])
             kept, neutral = node.inputs[1 if first else 2], all((each == first).all() for each in values)
         else:
-            kept, neutral = next(value for value in node.inputs if value is not mask), not any(map(np.any, values))
+            neutral = all((each == (node.op_type == "Mul")).all() for each in values)
+            kept = next(value for value in node.inputs if value is not mask)
         if kept is not None and neutral:
             graph.replace(node.outputs[0], kept)
 
 
 def _masking(graph: Graph) -> dict[ir.Node, ir.Value]:
-    """Nodes that may mask, and their masks: sums with, and choices by, what depends on the shape of the ids alone."""
+    """Nodes that may mask, and their masks: sums, products and choices with what depends on the ids' shape alone."""
     constant = graph.from_constants()
     static = value_independent(graph, constant)
     found = {}
     for node in graph.nodes:
         inputs = [value for value in node.inputs if value is not None]
         masks = [value for value in inputs if value in static]
-        if node.op_type == "Add" and len(masks) == 1 and constant.isdisjoint(inputs):
+        if node.op_type in {"Add", "Mul"} and len(masks) == 1 and constant.isdisjoint(inputs):
             found[node] = masks[0]
         if node.op_type == "Where" and inputs[0] in static and not static.issuperset(inputs):
             found[node] = inputs[0]
@@ -101,6 +102,8 @@ def unify_causal_masks(graph: Graph, context: Context) -> None:
 
 def _scores(node: ir.Node, mask: ir.Value, seen: Sequence[Array]) -> ir.Value | None:
     """What a node masks, if its mask is causal."""
+    if node.op_type == "Mul":
+        return None
     if node.op_type == "Add":
         hides: list[Array] = [np.less_equal(values, _FILL) for values in seen]
         if not all(map(_hides_what_follows, hides)):

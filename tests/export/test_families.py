@@ -246,6 +246,7 @@ def test_batches_that_do_not_fit_a_cuda_device_are_halved_and_the_run_goes_on(mi
 @pytest.mark.parametrize("family", few(["roberta", "mpnet", "deberta-v3", "modernbert"], "modernbert"))
 def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, precision, exported, place_on_cuda):
     placed = place_on_cuda(exported(family) / GRAPHS[precision], TOKENS, [18])
-    on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
-    assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
+    on_cpu = placed.operators.get("CPUExecutionProvider", {})
+    assert sum(on_cpu.values()) < 25  # and not more with more layers
+    assert not set(on_cpu) & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
     assert placed.operators[CUDA]["MatMul"] > 10

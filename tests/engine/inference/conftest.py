@@ -10,6 +10,8 @@ import onnxruntime as ort
 import pytest
 from negengine.engine.inference import device as devices
 
+from .on_devices import write_inputs
+
 CPU_KERNELS = "CPUExecutionProvider"  # what computes in place of the plugin
 NUMBERS = itertools.count()
 
@@ -40,3 +42,11 @@ def plugged(monkeypatch):
         return own
 
     return plug
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Three tiny models, and what they are asked on each device."""
+    made = tmp_path_factory.mktemp("devices")
+    write_inputs(made)
+    return made

@@ -5,6 +5,8 @@ needs an error. With the plugin itself on an Intel processor, the last test runs
 """
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import negengine as ng
@@ -25,6 +27,8 @@ from negengine.engine.inference.exported import BF16
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.precision import Workload, choose_precisions, open_decider, open_models
 from negengine.engine.runs.masked_stages import fp32_session
+
+from .on_devices import SCRIPT, assert_same_decisions
 
 AMX = frozenset({"amx_bf16", "amx_int8", "avx512_vnni", "avx512f"})
 CAPABILITIES = "BF16 WINOGRAD FP32 FP16 INT8 BIN EXPORT_IMPORT"
@@ -103,6 +107,20 @@ def test_a_run_in_bf16_has_the_bytes_of_the_cpu_and_no_other_model_ends_it(
     models = open_models(mini, CPU, Precision.AUTO)
     with pytest.raises(InputError, match="started with the bf16 model, and this device takes the int8 model: choose"):
         open_decider(models, Precision.AUTO, choice)
+
+
+@pytest.mark.everything
+def test_experiments_that_are_killed_or_divided_decide_as_the_cpu_does(folder):
+    def start(*arguments):
+        command = [sys.executable, str(SCRIPT), str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    killed = start("openvino", "kill")
+    assert killed.returncode == -9, killed.stderr[-2000:]
+    for device in ("openvino", "cpu"):
+        done = start(device)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert_same_decisions(folder, "openvino", BF16, {"rtol": 0.02, "atol": 0.02})
 
 
 @pytest.mark.parametrize(

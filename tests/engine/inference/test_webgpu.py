@@ -14,7 +14,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import onnxruntime as ort
-import polars as pl
 import pytest
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
@@ -27,20 +26,17 @@ from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
 from negengine.engine.inference.session import refuse_cpu_nodes
-from negengine.engine.library import model as loading
 from negengine.engine.library.model import Model
 from negengine.engine.library.options import execution
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.masked_stages import fp32_session
 from negengine.engine.runs.ray import Ray
 
-SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
+from .on_devices import SCRIPT, VOCABULARY, assert_same_decisions, calibrated
+
 BROWSERS = ("/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome")
 DRIVERS = [f"{folder}/vk_swiftshader_icd.json" for folder in BROWSERS]
 FLOATING = {"MatMul", "Gemm", "MultiHeadAttention", "LayerNormalization", "Gelu", "GatherND", "TopK", "ReduceSum"}
-NAMES = "Alice Amanda Amy Angela James John Robert Michael"
-TEXT = "is a an who likes to dancer architect doctor She He happy isn doesn like not very really . ' t , in the city of"
-VERBS = "smoke dance sing swim walk argue sleep hunt dig laugh agree cook run eat drink read write speak drive ride"
 
 
 @pytest.fixture(scope="module")
@@ -61,50 +57,6 @@ def start():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Three tiny models, and what they are asked."""
-    import torch
-    from causal_checkpoints import write_causal
-    from tiny_checkpoints import WORDS, random_model, save, save_classifier, word_tokenizer
-    from transformers import AutoModelForMaskedLM, BertConfig
-
-    folder, random = tmp_path_factory.mktemp("webgpu"), np.random.default_rng(0)
-    words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    masked = random_model(AutoModelForMaskedLM, BertConfig(vocab_size=len(words), max_position_embeddings=40, **sizes))
-    with torch.no_grad():
-        masked.cls.predictions.bias[words("smoke dance sing")["input_ids"][1:-1]] += 2.0
-    save(folder / "of" / "masked", masked, words)
-    write_causal(folder / "of" / "causal", "gpt2", "smoke", n_layer=1)
-    save_classifier(folder / "of" / "pairs", "bert", ("not_entailment", "entailment"), num_hidden_layers=1)
-    for name in ("masked", "causal", "pairs"):
-        loading.export(str(folder / "of" / name), folder / name, progress=False)
-    lists = {"names_female": NAMES.split()[:4], "names_male": NAMES.split()[4:], "verbs": VERBS.split()}
-    lists["professions"] = ["a dancer", "an architect", "a really happy dancer"]
-    (folder / "lexicon").mkdir()
-    for name, content in lists.items():
-        (folder / "lexicon" / f"{name}.txt").write_text("".join(f"{line}\n" for line in content))
-    for name, (first, second) in {"RTE.txt": ("Text", "Hypothesis"), "dev.tsv": ("sentence1", "sentence2")}.items():
-        texts = [[" ".join(random.choice(WORDS, 5)) for _ in range(2)] for _ in range(30)]
-        # In a triple, the first and the last pair share the text, the last two the hypothesis.
-        pairs = [(texts[i - 2 * (i % 3 == 2)][0], texts[i - (i % 3 == 2)][1]) for i in range(len(texts))]
-        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(pairs)]
-        (folder / name).write_text(f"index\t{first}\t{second}\tgold_label\r\n" + "".join(rows))
-    sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
-    pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]
-    pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
-    masks = [own.replace("likes to smoke", "likes to [MASK]") for own in sentences[::3]]
-    pl.DataFrame({"sentence": masks}).with_columns(target=pl.lit("smoke")).write_ndjson(folder / "own.jsonl")
-    facts = [
-        {"relation": "likes", "sub_label": text[:5], "obj_label": "smoke", "masked_sentence": text,
-         "masked_negation": text.replace("likes", "doesn ' t like")}
-        for text in masks
-    ]  # fmt: skip
-    pl.DataFrame(facts).write_ndjson(folder / "SQuAD.jsonl")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def seen(start, folder):
     """All runs on both devices, one of them killed before; what was seen on the way."""
     killed = start(SCRIPT, folder, "webgpu", "kill")
@@ -116,12 +68,6 @@ def seen(start, folder):
         if device == "webgpu":
             found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     return found
-
-
-def tables(folder, device):
-    """Name → the frame of a result, and its bytes."""
-    found = sorted((folder / device).rglob("*.parquet"))
-    return {path.relative_to(folder / device): path for path in found if "parts" not in path.parts}
 
 
 def workers_of(run):
@@ -168,30 +114,15 @@ def test_all_floating_point_runs_on_the_device_and_six_numbers_a_sentence_come_b
     assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
     assert {*seen["placed"].get("CPUExecutionProvider", {})} <= {"Cast", "Slice", "Unsqueeze"}
     assert seen["decisions"] == 8 * (2 + 4) * 4  # five sentences are filled up to eight
-    assert seen["logits"] == 8 * 4 * (5 + len(TEXT.split()) + len(NAMES.split()) + len(VERBS.split()))
+    assert seen["logits"] == 8 * 4 * (5 + len(VOCABULARY))
 
 
 @pytest.mark.everything
 def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding(seen, folder):
     assert seen
-    whole, theirs, kinds, same = folder / "webgpu" / "select", tables(folder, "cpu"), set(), set()
-    for path, own in tables(folder, "webgpu").items():
-        ours, exact = pl.read_parquet(own), pl.read_parquet(theirs.pop(path))
-        floats = [name for name, kind in ours.schema.items() if kind.is_float()]
-        assert ours.drop(*floats, "precision", strict=False).equals(exact.drop(*floats, "precision", strict=False))
-        np.testing.assert_allclose(ours.select(floats).to_numpy(), exact.select(floats).to_numpy(), atol=2e-5)
-        if "precision" in ours:
-            kinds |= {*ours["precision"].cast(pl.String).drop_nulls()}
-        if named := [name for name in ("triplets", "rates", "nli") if name in str(path)]:
-            assert own.read_bytes() == (folder / "cpu" / path).read_bytes()
-            same |= {*named}
-    assert (kinds, same, theirs) == ({"fp32", "fp32 on device"}, {"triplets", "rates", "nli"}, {})
-    for name in ("killed", "merged"):  # a run that was killed or divided is the whole one
-        for file in ("triplets.parquet", "answers.parquet"):
-            assert (whole.parent / name / file).read_bytes() == (whole / file).read_bytes()
-    choice = json.loads((whole / "run.json").read_text())["stages"]["select"]["calibration"]["CpTp"]
-    assert (choice["precision"], choice["low_precision"]) == ("mixed", "fp32 on device")
-    assert 0 < choice["bound"] < 1e-4
+    assert_same_decisions(folder, "webgpu", "fp32 on device", {"atol": 2e-5})
+    whole = folder / "webgpu" / "select"
+    assert 0 < calibrated(whole)["bound"] < 1e-4
     assert {(worker["device"], worker["hardware"]) for worker in workers_of(whole)} == {("webgpu:0", "software")}
 
 
@@ -203,8 +134,7 @@ def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
     exact = (folder / "cpu" / "select" / "triplets.parquet").read_bytes()
     for name, devices in {"processes": ["webgpu:0", "cpu"], "ray": ["webgpu:0"]}.items():
         assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
-        record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
-        assert record["calibration"]["CpTp"]["low_precision"] == "fp32 on device"
+        assert calibrated(folder / "webgpu" / name)["low_precision"] == "fp32 on device"
         assert [worker["device"] for worker in workers_of(folder / "webgpu" / name)] == devices
 
 

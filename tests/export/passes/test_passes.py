@@ -13,7 +13,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, dims, is_constant, reads
 from negengine.export.observe import channel_peaks, count_flops, layouts, observe
-from negengine.export.passes import COMMON, TEXT_GENERATION, gpu, masks, simplify
+from negengine.export.passes import COMMON, TEXT_GENERATION, gpu, masks, simplify, tables
 from negengine.export.passes.context import run_passes
 from negengine.export.passes.cpu import convolve
 from negengine.export.passes.fuse import fuse_operators
@@ -120,6 +120,21 @@ def decoder(*, rotated=D, neighbours=False, tokens_first=False, unequal=False):
     return compute
 
 
+def relative(*, by_length=False):
+    """Rows weighted by their distances in buckets, as in DeBERTa v2; `by_length`: a bucket has a share of the text."""
+
+    def compute(ids):
+        rows, places = WORDS[ids], positions(ids)
+        distances = places[:, None] - places
+        logarithms = distances.sign() * (distances.abs() + 1).float().log().ceil().long()
+        buckets = (distances.abs() * 7 // ids.shape[1] if by_length else logarithms + 5).clamp(0, 10)
+        scores = (rows @ POSITIONS[:11].T / torch.scalar_tensor(rows.shape[-1]).sqrt()).repeat(2, 1, 1)
+        found = torch.gather(scores, -1, buckets.expand(*scores.shape[:2], -1))
+        return (found.view(2, -1, *found.shape[1:]) @ rows).sum(0)
+
+    return compute
+
+
 SIMPLER = (simplify.fold_constants, masks.drop_neutral_masks, simplify.slice_position_tables)
 SIMPLER = (*SIMPLER, simplify.fix_reshapes, simplify.narrow_ids)
 CAUSAL = (*TEXT_GENERATION, drop_hidden)
@@ -128,6 +143,9 @@ PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 1, "Softmax": 0}
 CASES = {  # what the model is → the model, the passes, how many of some operators are left
     "a mask that is neutral at every length": (beyond(1000), SIMPLER, {"GreaterOrEqual": 0, "Add": 1, "Gather": 1}),
     "a mask of long sentences alone": (beyond(20), SIMPLER, {"GreaterOrEqual": 1, "Add": 2}),
+    "a mask of ones": (lambda ids: torch.relu(WORDS[ids] * torch.ones(ids.shape)[..., None]), SIMPLER, {"Mul": 0}),
+    "distances": (relative(), (*SIMPLER, tables.tabulate_shapes), {"Range": 0, "Log": 0, "Sqrt": 0, "Slice": 1}),
+    "distances by length": (relative(by_length=True), (*SIMPLER, tables.tabulate_shapes), {"Range": 1, "Sqrt": 0}),
     "positions by two axes": (looked_up(lambda ids: positions(ids)[None]), SIMPLER, {"Gather": 1}),
     "one row by one axis": (looked_up(lambda ids: positions(ids) * 0 + 2), SIMPLER, {"Gather": 1}),
     "a feed-forward block": (
@@ -177,6 +195,12 @@ def test_passes_change_operators_and_no_logit(model):
         wanted = compute(torch.from_numpy(ids)).numpy()
         wanted = wanted[range(3), position] if "mask_position" in graph.inputs else wanted
         np.testing.assert_allclose(values_of(graph, feeds), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_distances_become_a_table_only_where_the_longest_input_is_compared():
+    graph = traced(relative())
+    run_passes((*SIMPLER, tables.tabulate_shapes), graph, context(longest=LONGEST, has_compared_all=False))
+    assert operators(graph)["Range"] == 1
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -1,10 +1,10 @@
 """Run experiments on one device, in one process, so that each shader is compiled once.
 
-`python on_webgpu.py FOLDER DEVICE [kill|others]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
+`python on_device.py FOLDER DEVICE [kill|others]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
 `lexicon` and the data. What the runs write lies beside them, in DEVICE. With `kill`, only a selection runs, and the
 process kills itself once a part of it is written. With `others`, a selection runs in two processes, on the device and
 on the CPU, and one on Ray. On a GPU, a line of stdout is a JSON document: which operators run
-where, and how many bytes come back.
+where, and how many bytes come back. `openvino` is a plugin that rounds what the processor computes to bf16.
 """
 
 import json
@@ -22,6 +22,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.openvino import _Cores
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.mixed import SENTENCES
@@ -37,11 +38,18 @@ from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 
+sys.path.append(str(Path(__file__).parents[1] / "stages"))
+import processor_plugin
+
+if sys.argv[2] == "openvino":
+    processor_plugin.install()
+    processor_plugin.round_to_bf16()
 folder, device = Path(sys.argv[1]), choose_device(sys.argv[2])
 runs = folder / device.kind
 decided = {"device": device.kind, "precision": "mixed" if device.kind != "cpu" else "fp32"}
 quiet = {"progress": False}
-filled, back = Filled._filled, []
+runner, call = (_Cores, "run_one") if device.uses_cores else (Filled, "_filled")
+given, back = getattr(runner, call), []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 
 
@@ -55,20 +63,20 @@ def select(name: str, model: str = "masked", shard: str = "1/1", executor: Any =
 
 
 def watched(self, *args):
-    back.append(filled(self, *args))
+    back.append(given(self, *args))
     if "kill" in sys.argv and any((runs / "killed" / "parts").rglob("*.parquet")):
         os.kill(os.getpid(), signal.SIGKILL)
     return back[-1]
 
 
-Filled._filled = watched
+setattr(runner, call, watched)
 if "kill" in sys.argv:
     select("killed")
 if "others" in sys.argv:
     select("processes", executor=Processes((device, CPU)))
     select("ray", executor=Ray("local", workers=1, device=device.kind))
     sys.exit()
-if device.kind != "cpu":
+if not device.uses_cores:
     model = MaskedLM(load_exported(folder / "masked"), device)
     ids, few = np.full((5, 12), 7, np.int32), np.ones(5, np.int32)
     seen = {"placed": placed(model._runner._session)}
@@ -97,4 +105,4 @@ assert ng.suite(folder / "suite.toml", output=runs / "suite", **decided, **quiet
 for name in ("probe", "lama", "likelihood-causal"):
     assert not ng.verify(runs / name, sample=20, seed=0).damage
     found = ng.cite(runs / name)
-    assert (device.kind == "cpu") == ("rounds otherwise" not in found.text and "low-precision" not in found.text)
+    assert device.uses_cores == ("rounds otherwise" not in found.text and "low-precision" not in found.text)
