@@ -63,10 +63,11 @@ def select(name: str, model: str = "masked", shard: str = "1/1", executor: Any =
 
 
 def watched(self, *args):
-    back.append(given(self, *args))
+    found = given(self, *args)
+    back.append(found)
     if "kill" in sys.argv and any((runs / "killed" / "parts").rglob("*.parquet")):
         os.kill(os.getpid(), signal.SIGKILL)
-    return back[-1]
+    return found
 
 
 setattr(runner, call, watched)

@@ -120,7 +120,7 @@ def test_experiments_that_are_killed_or_divided_decide_as_the_cpu_does(folder):
     for device in ("openvino", "cpu"):
         done = start(device)
         assert done.returncode == 0, done.stderr[-3000:]
-    assert_same_decisions(folder, "openvino", BF16, {"rtol": 0.02, "atol": 0.02})
+    assert_same_decisions(folder, "openvino", BF16, {"atol": 0.13})  # logits below 16, cut to 8 bits
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Experiments on a WebGPU device write what they write on the CPU: SwiftShader, a Vulkan driver without a GPU.
 
-All runs are made by `tests/stand_in/on_webgpu.py`, in a process for each device.
+All runs are made by `tests/stand_in/on_device.py`, in a process for each device.
 """
 
 import json
