@@ -127,6 +127,9 @@ def _groups(run: "ProbeRun") -> Table:
     notes = ["first group minus second, with 95 % intervals"]
     if run.columns.groups and run.columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
+    keys = [["condition", "pair", run.grouped[column]] for column in run.columns.groups]
+    if run.columns.item and any(run.asked.select(own).drop_nulls().is_duplicated().any() for own in keys):
+        notes.append("several rows of an item in a group count by their mean here, and one by one in the rates above")
     where = ~_OF_TARGETS
     # What both groups have in common stands there once.
     second = pl.when(pl.col("column").n_unique().over("condition") > 1).then("other_split").otherwise(OTHER)
