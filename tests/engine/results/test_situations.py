@@ -12,7 +12,6 @@ from urllib.parse import unquote
 import negengine as ng
 import polars as pl
 import pytest
-
 from negengine.engine.experiments.registry import experiment
 from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.report.citation import cite
