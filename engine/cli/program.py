@@ -119,13 +119,20 @@ class _OneOf(click.Choice[Any]):
         return super().normalize_choice(choice.value if isinstance(choice, Enum) else choice, ctx)
 
 
+class _Name(click.Path):
+    """A path as it was written, which a shell completes; what stands there is looked at by those that read it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
+        return Path(value)  # click's own way fails for a name with a NUL
+
+
 def _parameter(field: OptionField) -> click.Parameter:
     own, (inner, several) = field.option, field.command_type
     kind: Any = inner
     if issubclass(inner, Enum):
         kind = _OneOf(inner)
     elif issubclass(inner, Path):
-        kind = click.Path(path_type=Path, readable=False)  # those that read what stands there look at it
+        kind = _Name()
     elif inner in {int, float} and (own.minimum, own.maximum) != (None, None):
         kind = (click.IntRange if inner is int else click.FloatRange)(own.minimum, own.maximum)
     complete = own.complete
