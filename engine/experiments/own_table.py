@@ -18,7 +18,8 @@ from ..basics.printable import counted
 from ..requests.items import ALL
 from ..text.table import Rows, find_column, needed_column
 from ..text.table import Table as UserTable
-from ..text.table_cells import MISSING, label
+from ..text.table_cells import label
+from ..text.text_lines import MISSING
 
 GROUP, ITEM, CLUSTER, WANTED, PAIR = "group", "item", "cluster", "wanted", "pair"
 MOST_GROUPS = 8
@@ -270,7 +271,8 @@ class Labels:
 
     def _slips(self, name: str, purpose: str) -> Iterator[str]:
         rows, value = self.rows, pl.col(name)
-        spelled = rows.drop_nulls(name).select(value, folded=value.str.to_lowercase()).unique(maintain_order=True)
+        names = rows[name].drop_nulls().unique(maintain_order=True)
+        spelled = pl.DataFrame([names]).with_columns(folded=value.map_elements(str.casefold, pl.String))
         alike = spelled.group_by("folded", maintain_order=True).agg(value).filter(value.list.len() > 1)[name]
         if len(alike) and purpose != WANTED:
             told = (

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
-"""What stands for no value in a cell, whatever wrote it: R, pandas, spreadsheets, databases."""
+from .text_lines import MISSING
+
 LOOKS_MISSING = (
     *("None", "none", "NONE", "null", "NULL", "Null", "(null)", "<null>", "nil", "NIL", "nan", "NAN", "-nan", "-NaN"),
     *("N/A", "n/a", "na", "n.a.", "N.A.", "#NULL!", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),

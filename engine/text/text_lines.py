@@ -18,6 +18,8 @@ from ..basics.reading import open_regular, parse_json, unreadable
 LONGEST_LINE = 1_000_000  # bytes; a longer line shows that the file is not a text with line ends
 MOST_LIST, MOST_TABLE = 2**22, 2**31  # bytes of a word list, and of a table or of JSON lines
 LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000  # characters of an entry of a word list, and of a text in a table
+MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
+"""What stands for no value in a cell, whatever wrote it: R, pandas, spreadsheets, databases."""
 BYTE_ORDER_MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
@@ -141,12 +143,18 @@ class Row:
     location: str
 
     def text(self, name: str) -> str:
-        """A field without outer white space; InputError if it is missing, empty, no text, or too long for any model."""
+        """A field without outer white space; InputError if it is missing, no text, or too long for any model."""
         value = self.fields.get(name)
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or self.lacks(name):
             found = "is missing" if name not in self.fields else f"is {value!r}"
+            found += ", a missing value" if isinstance(value, str) and value.strip() else ""
             raise InputError(f"{self.location}: {name} {found}; a text is needed")
         return checked_length(value.strip(), f"{self.location}: {name}")
+
+    def lacks(self, name: str) -> bool:
+        """Whether no value stands in a field."""
+        value = self.fields.get(name)
+        return value is None or value != value or (isinstance(value, str) and value.strip() in MISSING)  # noqa: PLR0124
 
     def number(self, name: str) -> float:
         text = self.text(name)

@@ -25,7 +25,7 @@ from ...requests.metrics import of_choice
 from ...requests.span import ALONE
 from ...text.spelling import trimmed
 from ...text.table import Table
-from ...text.table_cells import MISSING
+from ...text.text_lines import MISSING
 from ..own_table import NO, PLACE_ROW, YES, RequestColumns, context, yes_or_no
 
 LABEL, TEXT, LETTER, NUMBER = "label", "text", "letter", "number"

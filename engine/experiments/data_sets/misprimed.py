@@ -40,7 +40,7 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
     for corpus, path, row in rows:
         relation = row.text("pred") if corpus == "ConceptNet" else Path(path).stem.removesuffix("_random")
         sentence, negation = only_text(row, "masked_sentences"), only_text(row, "masked_negations")
-        subject, gold = (str(row.fields.get(name, "")) for name in ("sub_label", "obj_label"))
+        subject, gold = (row.text(name) and row.fields[name] for name in ("sub_label", "obj_label"))
         fresh: dict[str, Any] = {
             "relation": relation,
             "sub_label": subject,

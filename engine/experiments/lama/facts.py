@@ -16,11 +16,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
+
+import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
+from ...text.table_cells import label
 from ...text.text_lines import Row, json_rows, read_lines
 from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 
@@ -119,10 +123,10 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _fact(corpus: str, row: Row) -> Fact:
-    relation = row.text("relation")  # it becomes the name of a split
+    relation = _label(row.text("relation"))  # it becomes the name of a split
     queries = {"masked_sentence": row.text("masked_sentence")}
     further = ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
-    queries |= {name: row.text(name) for name in further if row.fields.get(name) is not None}
+    queries |= {name: row.text(name) for name in further if not row.lacks(name)}
     for text in queries.values():
         if (masks := text.count(MASK)) != 1:
             raise InputError(f"{row.location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
@@ -134,9 +138,14 @@ def _fact(corpus: str, row: Row) -> Fact:
         affirmative=queries.pop("masked_sentence"),
         negated=queries.pop("masked_negation", None),
         misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
-        identifier=str(row.fields.get("source_id", "")),
+        identifier="" if row.lacks("source_id") else str(row.fields["source_id"]),
         location=row.location,
     )
+
+
+@cache
+def _label(name: str) -> str:
+    return str(label(pl.Series([name])).item())
 
 
 def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[str]) -> Iterator[Row]:
@@ -144,7 +153,7 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
     templates = _templates(corpus, path, stem)
     seen: set[tuple[str, str]] = set()
     for row in rows:
-        subject, gold = row.text("sub_label"), row.text("obj_label")
+        subject, gold, identifier = row.text("sub_label"), row.text("obj_label"), None
         judgments = row.fields.get("judgments")
         given = judgments if isinstance(judgments, list) else ()
         if 2 * sum(isinstance(one, dict) and one.get("judgment") == "yes" for one in given) < len(given):
@@ -156,12 +165,12 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
                 continue
             seen.add((subject, gold))
             queries = [one and one.replace("[X]", subject).replace("[Y]", MASK) for one in templates]
-            relation, identifier = stem, ""
+            relation = stem
         else:
             queries = [only_text(row, "masked_sentences")]
             queries += [only_text(row, "negated") if row.fields.get("negated") else None]
             relation = _WITHOUT_RELATION if corpus == Corpus.SQUAD else row.text("pred")
-            identifier = str(row.fields.get(IDENTIFIERS[corpus], ""))
+            identifier = row.fields.get(IDENTIFIERS[corpus])
             if len((queries[0] or "").split()) > MOST_WORDS:
                 excluded[f"the query has more than {MOST_WORDS} words"] += 1
                 continue
@@ -182,7 +191,7 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
         if file.is_file():
             for row in json_rows(read_lines(file)):
                 if row.fields.get("relation") == relation:
-                    negated = row.text("template_negated") if row.fields.get("template_negated") else None
+                    negated = None if row.lacks("template_negated") else row.text("template_negated")
                     return row.text("template"), negated
             raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
     raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")

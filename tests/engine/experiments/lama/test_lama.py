@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from pathlib import Path
 
+import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
@@ -14,6 +16,7 @@ from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.requests.vocabulary import LIST, Ranked
 from negengine.engine.requests.word import NOT_RANKED, NOT_READ, SEVERAL
+from scipy import stats
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
 OURS = {"relation": "P36", "sub_label": "France", "obj_label": "Paris", "masked_sentence": PARIS}
@@ -72,6 +75,89 @@ def test_the_misprimed_layout_is_merged_by_fact(tmp_path):
         ("Squad", "Squad", "water", "Ice is [MASK].", "Ice is not [MASK]."),
     ]
     assert (found[1].misprimed, found[1].identifier) == ({"high": "Talk? Birds can [MASK]."}, "8c99")
+
+
+REFUSED = [
+    *({"obj_label": own} for own in (None, float("nan"), " ", "NA", "<NA>", 7, ["Paris"])),
+    *({"sub_label": own} for own in (None, "NaN", 1984)),
+    *({"relation": own} for own in (None, "#N/A", 36)),
+    *({"masked_sentence": own} for own in (None, "", [PARIS], "The capital of France is <mask> .")),
+    *({"masked_sentence": own} for own in (f"{PARIS} {PARIS}", PARIS.replace("France", "[MASK]"))),
+    {"masked_negation": "The capital of France is not Paris ."},
+]
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=range(len(REFUSED)))
+def test_a_fact_without_a_value_is_refused_by_its_line(tmp_path, change):
+    path = write(tmp_path / "TREx.jsonl", OURS | {"obj_label": "Lyon"}, OURS | change)
+    with pytest.raises(InputError, match=r"TREx\.jsonl:2: "):
+        read_facts([path])
+    [field] = change
+    if field.endswith("label"):  # in the layout of the authors, too: a missing answer is not the word “None”
+        path = write(tmp_path / "data/TREx/random/P36_random.jsonl", upstream("Cat"), upstream("Cat") | change)
+        with pytest.raises(InputError, match=f"P36_random.jsonl:2: {field} is "):
+            read_facts([tmp_path / "data"])
+
+
+def test_a_missing_negation_is_none_relations_have_one_spelling_and_a_key_stands_once(tmp_path):
+    apart = ("ne\u0301gatif", " n\u00e9gatif", "n\u00e9gatif\u200b", "n\u00e9gatif")
+    lacking = (None, "", "NA", float("nan"))
+    rows = [
+        OURS | {"relation": relation, "masked_negation": own, "obj_label": f"Paris {i}", "source_id": None}
+        for i, (relation, own) in enumerate(zip(apart, lacking, strict=True))
+    ]
+    found = read_facts([write(tmp_path / "TREx.jsonl", *rows)]).facts
+    assert {(fact.relation, fact.negated, fact.identifier) for fact in found} == {("n\u00e9gatif", None, "")}
+    twice = json.dumps(OURS)[:-1] + ', "obj_label": "Rome"}\n'
+    with pytest.raises(InputError, match=r"TREx\.jsonl:1: the key 'obj_label' stands there twice; write it once"):
+        read_facts([write(tmp_path / "TREx.jsonl", twice)])
+
+
+# A text and its answer; spaces, letters and cases as people write them, and words before which the mask has no space.
+WRITTEN = [
+    *((f"{before}The capital of France is{space}[MASK].{after}", "paris") for before, space, after in (
+        ("", " ", ""), (" ", "  ", "\n"), ("\t", "\u00a0", " "), ("", "\u3000", "\u00a0"))),
+    *(("The capital of France is [MASK].", own) for own in (
+        " paris", "paris\u00a0", "Paris", "PARIS", "Par\u200bis", "pa\u0301ris")),
+    ("The cap\u00adital of France is [MASK].", "paris"), ('"[MASK]," she said.', "yes"),
+    ("Le caf\u00e9 est [MASK].", "bar"), ("Le cafe\u0301 est [MASK].", "bar"), ("The ([MASK]) is open.", "bar"),
+    ("STRASSE is [MASK].", "red"), ("stra\u1e9ee is [MASK].", "red"), ("Stra\u00dfe is [MASK].", "red"),
+    ("\u4ed6\u4e0d[MASK]\u3002", "red"), ("\u0130stanbul is [MASK]", "red"), ("It is [MASK] \u2764\ufe0f.", "red"),
+]  # fmt: skip
+
+
+@pytest.mark.everything
+def test_facts_however_they_are_written_have_the_numbers_of_a_plain_loop(mini, tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    rows = [
+        {
+            "relation": f"r{i}",
+            "sub_label": "s",
+            "obj_label": gold,
+            "masked_sentence": text,
+            "masked_negation": f"No, {text}",
+        }
+        for i, (text, gold) in enumerate(WRITTEN)
+    ]
+    path = write(tmp_path / "TREx.jsonl", *rows)
+    run = ng.lama(mini.folder, data=path, output=tmp_path / "run", device="cpu", precision="fp32", progress=False)
+    checkpoint = Path(__file__).parents[4] / "export" / "mini"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    model = transformers.AutoModelForMaskedLM.from_pretrained(checkpoint, attn_implementation="eager").eval()
+    found = run.items.filter(pl.col("role").is_null()).sort(pl.col("cluster").str.slice(1).cast(pl.Int64))
+    assert len(found) == len(WRITTEN)
+    for item, (text, gold) in zip(found.to_dicts(), WRITTEN, strict=True):
+        logits = []
+        for own in (text, f"No, {text}"):
+            read = tokenizer(own, return_tensors="pt")
+            with torch.inference_mode():
+                at_mask = model(**read).logits[read["input_ids"] == tokenizer.mask_token_id]
+            logits.append(at_mask[0].double())
+        (token,) = tokenizer(gold, add_special_tokens=False)["input_ids"]
+        wanted = logits[0].log_softmax(-1)[token].item(), 1 + int((logits[0] > logits[0][token]).sum())
+        assert (item["why"], item["rank"]) == (None, wanted[1]), text
+        assert item["logprob"] == pytest.approx(wanted[0], abs=1e-4)
+        assert item["spearman"] == pytest.approx(stats.spearmanr(*logits).statistic, abs=1e-4)
 
 
 def test_lamas_own_templates(tmp_path):

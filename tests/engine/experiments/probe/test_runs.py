@@ -286,9 +286,10 @@ def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented
     (row,) = found.summary.filter(split="all", metric="logprob").to_dicts()
     assert (row["n"], row["clusters"]) == (5, 4)  # a, b, B, and the row without a speaker
     assert found.summary.filter(other_split="negated", metric="logprob")["n"].to_list() == [2]
-    path.write_text(DIRTY.replace(" negated", "Negated"))
-    with pytest.raises(InputError, match=r"dirty.csv: group has 'Negated' \(line 3\) and 'negated' .* alike"):
-        ng.probe(model, path, output=tmp_path / "other")
+    for one, other in (("Negated", "negated"), ("STRASSE", "straße"), ("STRAẞE", "straße")):
+        path.write_text(DIRTY.replace(" negated", one).replace("negated", other))
+        with pytest.raises(InputError, match=rf"dirty.csv: group has '{one}' \(line 3\) and '{other}' .* alike"):
+            ng.probe(model, path, output=tmp_path / "other")
 
 
 BOTH = ("a", "b")  # groups of a difference
