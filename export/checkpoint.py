@@ -495,9 +495,11 @@ def load_tokenizer(source: Source, config: PretrainedConfig, head: Head) -> PreT
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
-    if not names or len(tokenizer) == len(tokenizer.all_special_ids):  # transformers makes one without words
+    special = {own.content for own in tokenizer.added_tokens_decoder.values() if own.special}
+    if not names or tokenizer.get_vocab().keys() <= special:  # transformers makes one without words
         said = "no fast tokenizer could be loaded: there is no tokenizer file, such as tokenizer.json"
-        raise InputError(f"{source.name}: {said}")
+        empty = f"{TOKENIZER} holds special tokens alone, and no words: give the tokenizer of the training"
+        raise InputError(f"{source.name}: {empty if is_file(folder / TOKENIZER) else said}")
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if getattr(tokenizer.backend_tokenizer.model, "dropout", None):  # for training: it leaves merges out at random

@@ -305,6 +305,14 @@ def linked(folder):
     (folder / WEIGHTS).symlink_to("../blobs/gone")
 
 
+def without_words(folder):
+    written = json.loads((folder / TOKENIZER).read_text())
+    special = [own["content"] for own in written["added_tokens"]]
+    written["model"]["vocab"] = {own: i for i, own in enumerate(special)}
+    written["added_tokens"] = [own | {"id": i} for i, own in enumerate(written["added_tokens"])]
+    (folder / TOKENIZER).write_text(json.dumps(written))
+
+
 def without_mask(folder):
     for name in (OF_TOKENIZER, "special_tokens_map.json"):
         if (folder / name).is_file():
@@ -419,6 +427,7 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
     "no second file": (in_parts(SHARDS), r"two\.safetensors is missing, which", "weights"),
     "an index that is cut off": (in_parts(b"{"), r"index\.json: not JSON", "weights"),
     "no tokenizer": (without("*token*"), "tokenizer could be loaded: there is no tokenizer file", "tokenizer"),
+    "a tokenizer without words": (without_words, "tiny: tokenizer.json holds special tokens alone, and no words: give"),
     "a family without masked models": (says(model_type="ctrl"), "ctrl model, which has no masked-LM head"),
     "an encoder and a decoder": (of(T5), "tiny: a model of the family t5 has an encoder and a decoder, and cannot be"),
     "pictures": (of(hf.Gemma3Config()), r"tiny reads more than texts, .* text model alone \(gemma3_text\)"),

@@ -158,6 +158,9 @@ def test_facts_however_they_are_written_have_the_numbers_of_a_plain_loop(mini, t
         assert (item["why"], item["rank"]) == (None, wanted[1]), text
         assert item["logprob"] == pytest.approx(wanted[0], abs=1e-4)
         assert item["spearman"] == pytest.approx(stats.spearmanr(*logits).statistic, abs=1e-4)
+    verified = ng.verify(run, torch=str(checkpoint), sample=len(WRITTEN), seed=0)
+    assert not verified.damage
+    assert [check.n for check in verified.checks if check.what.endswith("again by PyTorch")] == [len(WRITTEN)]
 
 
 def test_lamas_own_templates(tmp_path):
