@@ -42,7 +42,7 @@ def fold_constants(graph: Graph, context: Context) -> None:
 
 
 def fold_shapes(graph: Graph, context: Context) -> None:
-    """Replace numbers computed from shapes: what is the same for all shapes, and what is an axis of `input_ids`.
+    """Replace numbers computed from shapes: what is the same for all shapes, and what is the length of `input_ids`.
 
     Some models take the width of their heads from the shape of their keys, and the number of tokens from that of their
     embeddings. What a number is is observed at several shapes. Demands a graph whose only input is `input_ids`.
@@ -58,20 +58,19 @@ def fold_shapes(graph: Graph, context: Context) -> None:
     ]
     probes = context.probes()
     seen = observe(graph, probes, numbers)
-    axes = [[batch["input_ids"].shape[axis] for batch in probes] for axis in (0, 1)]
+    lengths = [batch["input_ids"].shape[1] for batch in probes]
     for value in numbers:
         first, *others = (values[value] for values in seen)
         if any(other.shape != first.shape for other in others):
             continue
         if all((other == first).all() for other in others):
             graph.replace(value, graph.constant(first, "folded"))
-        elif first.dtype == np.int64 and (sizes := [int(values[value].item()) for values in seen]) in axes:
-            axis = axes.index(sizes)
-            size = graph.add("Shape", [graph.inputs["input_ids"]], "size", start=axis, end=axis + 1)
+        elif first.dtype == np.int64 and [int(values[value].item()) for values in seen] == lengths:
+            length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
             if first.ndim != 1:  # a size of 1 along each of its axes
                 target = graph.constant(np.ones(first.ndim, np.int64), "target")
-                size = graph.add("Reshape", [size, target], "size")
-            graph.replace(value, size)
+                length = graph.add("Reshape", [length, target], "length")
+            graph.replace(value, length)
 
 
 def fix_reshapes(graph: Graph, context: Context) -> None:
