@@ -34,6 +34,11 @@ def test_every_file_that_a_document_names_exists():
         assert not missing, document.name
 
 
+def test_a_reader_who_has_the_sources_and_no_index_can_install_what_a_document_says():
+    wrong = re.compile(r"pip install [^`\n]*negengine|negengine\[\w")
+    assert [line for document in DOCUMENTS for line in wrong.findall(document.read_text("utf-8"))] == []
+
+
 def test_documents_use_names_that_exist_and_the_guide_of_the_library_names_every_function():
     used = {path.name: set(re.findall(r"\bng\.(\w+)", path.read_text("utf-8"))) for path in DOCUMENTS}
     assert set().union(*used.values()) <= set(ng.__all__)

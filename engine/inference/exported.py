@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +26,7 @@ from ..basics.reading import (
 )
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
+from .checkpoint_steps import is_step
 
 _PLACE = "NEGENGINE_MODELS"  # an environment variable
 FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
@@ -229,10 +229,10 @@ def exported_names() -> list[str]:
 
 
 def name_of_checkpoint(folder: Path) -> str:
-    """The name of a checkpoint's folder; in a training `RUN/checkpoint-500`, because several runs have a step 500."""
+    """The name of a checkpoint's folder; of a step it is `RUN/checkpoint-500`, because several runs have a step 500."""
     path = folder.resolve()
     run = next((above.name for above in path.parents if above.name != "checkpoints"), "")
-    return f"{run}/{path.name}" if run and re.fullmatch(r"checkpoint-[0-9]+", path.name) else path.name
+    return f"{run}/{path.name}" if run and is_step(path.name) else path.name
 
 
 def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:

@@ -1,5 +1,6 @@
 """Charts of a report, drawn by Altair; missing values are not drawn, orders are those of the frame's rows."""
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -167,12 +168,12 @@ class Curves(Lines):
 
         found: Any = self.data.select(low=pl.col(self.x).min(), high=pl.col(self.x).max()).row(0)
         low, high = float(found[0] or 0), float(found[1] or 0)
-        scale, ticks = alt.Scale(zero=False, nice=False), dict[str, Any](tickCount=4)
+        scale, ticks = alt.Scale(zero=False, nice=False), _round_numbers(low, high)
         if high >= 50 * max(low, 1):  # a logarithmic axis, with marks at powers of ten
-            powers = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high]
             scale = alt.Scale(type="log" if low > 0 else "symlog", nice=False)
-            ticks = {"values": powers if low > 0 else [0.0, *powers]}
-        axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
+            ticks = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high / 2]
+            ticks = [*([] if low > 0 else [0.0]), *ticks, high]
+        axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, values=ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
         data = self._named()
         drawn = self._layers(data, steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
@@ -323,6 +324,16 @@ def _distinct(data: pl.DataFrame, column: str) -> list[str]:
 def _largest(values: pl.Series) -> float:
     found: Any = values.max()
     return max(float(found or 0), 1e-9)
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """At most four round numbers with equal distances, and the last step, which people ask for."""
+    span = high - low
+    if span <= 0:
+        return [high]
+    size = next(size for power in range(-3, 16) for by in (1, 2, 5) if span <= 4 * (size := by * 10.0**power))
+    below = (size * number for number in range(math.ceil(low / size), math.ceil(high / size)))
+    return [*(own for own in below if high - own >= size / 2), high]
 
 
 def _both_known(low: str, high: str) -> str:

@@ -21,7 +21,7 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.exported import load_exported, name_of_checkpoint
 from negengine.engine.inference.mixed import FIRST_CHOICES, Mixed, calibrate
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import open_models
@@ -174,6 +174,16 @@ def test_checkpoints_of_several_trainings_have_names_of_their_own(checkpoint, tm
     for run, name in (("a", "a/checkpoint-100"), ("b/checkpoints", "b/checkpoint-100")):
         model = load(f"{tmp_path / run}/checkpoint-100", progress=False)
         assert (model.name, model.exported.folder) == (name, Path("models") / name)
+    alone = {"c/step100": "c/step100", "c/checkpoints/epoch_3": "c/epoch_3", "c/iter_0005000": "c/iter_0005000"}
+    alone |= {
+        "c/global_step7": "c/global_step7",
+        "c/20k-steps": "c/20k-steps",
+        "c/500": "c/500",
+        "c/ckpt-1": "c/ckpt-1",
+    }
+    named = ("bert-step100", "step100-final", "best", "gpt2", "step-3.5", "7b", "epochs")
+    alone |= {f"c/{name}": name for name in named}
+    assert {path: name_of_checkpoint(Path(path)) for path in alone} == alone
     for run, several in (("a", "2 checkpoints"), ("b", "1 checkpoint")):
         with pytest.raises(InputError, match=f"^{run} is the folder of a training with {several}: give one, such as"):
             build(run)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from ...basics.apart import stems
 from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.printable import counted, isolated
@@ -19,7 +20,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ...views.labels import told_apart
 from ..comparison.compare import between, compare, differences_table
-from ..comparison.estimates import MODEL, PRINTED, SHOWN, category, differing, labelled, models_in_rows
+from ..comparison.estimates import MODEL, PRINTED, SHOWN, TEXTS, category, differing, labelled, models_in_rows
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
 from .single_sentences import asked, examples, terms
@@ -210,28 +211,30 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     said += [f"{line[:1].upper()}{line[1:]}." for line in other_vocabularies(runs, comparison.frame)]
     figures: list[Figure] = []
     tables: list[Table] = []
-    for first, second in combinations(names, 2):
+    pairs = list(combinations(names, 2))
+    files = stems([f"differences {first} minus {second}" for first, second in pairs])
+    for (first, second), file in zip(pairs, files, strict=True):
         own = comparison.frame.filter(first=first, second=second)
         if own.is_empty():
             said.append(f"{first} and {second} have no test: they have no item in common.")
             continue
         table = differences_table(between(first, second), own, SHOWN, runs[0].clusters)
-        drawn = _difference_figure(own, table, first, second, len(figures) + 1)
+        drawn = _difference_figure(own, table, first, second, file)
         figures += drawn
         tables += [] if drawn else [table]
     return [Section("Paired differences", said, figures=figures, tables=tables)]
 
 
-def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:
+def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:
     points = frame.filter(pl.col("unit") != "")
     if len(points) > _MOST_ROWS:
         points = points.filter(pl.col("column").is_null())
     if not 0 < len(points) <= _MOST_ROWS:
         return []
     points = labelled(points)
-    named = points.with_columns(category(points, differing(points) or ["split"]).alias("what"))
+    named = points.with_columns(category(points, differing(points) or ["split"], TEXTS).alias("what"))
     axis = f"{isolated(first)} − {isolated(second)} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."
-    caption = "Paired differences. The table has the tests."
-    return [Figure(f"differences-{number}", plot, table, alt, caption)]
+    caption = f"Paired differences of {isolated(first)} and {isolated(second)}. The table has the tests."
+    return [Figure(name, plot, table, alt, caption)]

@@ -17,9 +17,9 @@ from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
 from ...basics.paths import is_file_name, is_model_name
 from ...experiments.registry import experiment, experiments
+from ...inference.checkpoint_steps import named_step, told
 from ...inference.exported import models_folder
 from ...text.toml_file import TomlFile
-from .checkpoint_steps import named_step, told
 
 _MODELS, _PROBES = "model", "probe"
 _MOST_MEMBERS = 100_000

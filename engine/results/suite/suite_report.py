@@ -11,7 +11,7 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
-from ..comparison.estimates import GROUP, Block, blocks, category, texts_of
+from ..comparison.estimates import DROP, GROUP, TEXTS, Block, blocks, category, texts_of
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
@@ -94,7 +94,7 @@ def _figure(block: Block, probe: str) -> Figure:
     own, varying, (value, low, high) = block.frame, block.varying, block.figures
     what = "rate, %" if block.is_rate else "value"
     what = "drop of the repetition rate, percentage points" if block.falls else what
-    named = category(own, varying or ["split"])
+    named = category(own, varying or ["split"], TEXTS)
     keys = ("series", "step", "model", *GROUP, *texts_of(own).values())
     points = own.select(*keys, "n", category=named, value=value, low=low, high=high)
     points = points.sort("series", "step", maintain_order=True)
@@ -117,7 +117,7 @@ def _figure(block: Block, probe: str) -> Figure:
     )
     plot = Curves(
         drawn, x="step", y="value", low="low", high="high", series="series", x_title="step",
-        y_title=what if panels == 1 else value if block.falls or not block.is_rate else "%",
+        y_title=DROP if block.falls and panels > 1 else what,
         panel="category" if panels > 1 else None,
     )  # fmt: skip
     caption = f"{probe}: {what} against the step of training."

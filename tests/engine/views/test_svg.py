@@ -80,6 +80,18 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
         assert len(re.findall("<path|<line", with_them)) > len(re.findall("<path|<line", without))
 
 
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 5_000), (100, 5_000), (1, 143_000), (0, 143_000), (1_000, 1_234), (7, 7), (0.5, 2)]
+)
+def test_the_axis_of_a_training_has_its_last_step_and_few_others(first, last):
+    steps = pl.DataFrame({"step": [float(first), float(last)], "value": [1.0, 2.0], "run": "a"})
+    encoding = Curves(steps, "step", "value", "run", x_title="step", y_title="y").chart().to_dict()["layer"][0]
+    ticks = encoding["encoding"]["x"]["axis"]["values"]
+    assert (ticks[-1], ticks) == (last, sorted(set(ticks)))
+    assert min(ticks) >= first
+    assert len(ticks) == 1 if first == last else 2 <= len(ticks) <= 7
+
+
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
     import vl_convert
 

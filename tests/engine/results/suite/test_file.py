@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.results.suite.checkpoint_steps import named_step
+from negengine.engine.inference.checkpoint_steps import named_step
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.results.suite.suite_members import members_of
 from negengine.engine.results.suite.suite_run import exporting, plan_suite

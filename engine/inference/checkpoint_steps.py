@@ -10,7 +10,7 @@ _NUMBER = rf"{_VALUE}(?![0-9A-Za-z]|[.,][0-9])"
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 # The first of these words that a name has counts.
 _WORDS = {
-    "step": "steps?",
+    "step": "(?:global[-_]?)?steps?",
     "checkpoint": "checkpoints?|ckpts?|chckp?t?s?|chkpts?|iter(?:ation)?s?|updates?",
     "epoch": "epochs?|ep",
     "tokens": "tokens?|tok",
@@ -55,6 +55,12 @@ def named_step(text: str) -> Named:
     others += _further(_BEHIND[word], name) if word else ()
     is_clear = len(set(found[word])) == 1
     return Named(step, word, others) if is_clear else Named(None, word, (step, *others))
+
+
+def is_step(name: str) -> bool:
+    """Whether a folder's name is a step and nothing else: `step100`, `checkpoint-500`, `epoch_3`, `20k-steps`."""
+    patterns = (*_BEHIND.values(), *_BEFORE.values())
+    return name.isdecimal() or any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def told(names: Sequence[str]) -> str:
