@@ -82,7 +82,7 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
 
 def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, nli_data, tmp_path):
     exported = classifiers["three-way"][1]
-    assert Nli(data=nli_data, source="RTE").kind(exported).longest == 40  # its own, which is below the paper's 128
+    assert Nli(data=nli_data, source="RTE").kind(exported).max_length == 40  # its own, which is below the paper's 128
     (tmp_path / "RTE.txt").write_text(f"type\t{HEADER}Tneg-H\t0\tthe man\tthe [PAD] man\tentailment\r\n")
     exported = replace(exported, padding_id=0)  # as of a family that counts positions by its padding token
     stage = Nli(data=tmp_path, source="RTE").stage(exported)

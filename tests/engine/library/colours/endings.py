@@ -8,7 +8,7 @@ import polars as pl
 from negengine.engine.experiments.experiment import Option
 from negengine.engine.experiments.requested import Requested
 from negengine.engine.inference.exported import ExportedModel
-from negengine.engine.requests.metrics import best, lead
+from negengine.engine.requests.metrics import ROUNDING, lead
 from negengine.engine.requests.span import Method, Span
 
 CONTEXTS = {"affirmative": "{} likes to dance. So today {}", "negated": "{} does not like to dance. So today {}"}
@@ -26,7 +26,7 @@ class Endings(Requested):
     unit = "names"
     of_kind = Span
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
-        "expected": best(pl.col("logprob"), RIGHT),
+        "expected": lead(pl.col("logprob"), RIGHT) > ROUNDING,
         "lead": lead(pl.col("logprob"), RIGHT),
     }
 
