@@ -30,7 +30,7 @@ from .lock import LOCK_FILE
 from .shard import Shard
 from .stage import Choices
 
-FORMAT = 4
+FORMAT = 5
 RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 SESSIONS_FOLDER = "sessions"
