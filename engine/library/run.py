@@ -20,7 +20,7 @@ from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
 from .model import Model
-from .sentences import OWN, TEXTS, names_for_people
+from .sentences import OWN, TEXTS, holds, names_for_people
 from .shown import Shown
 
 OFFERED = ("folder", "sentences", "report", "tables")
@@ -183,6 +183,11 @@ class Run(Shown):
         Raises InputError if runs of this kind have no sentences, or the run lacks what the texts are built from.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
+
+    def holds(self, text: str) -> pl.Expr:
+        """Over `sentence_rows`: whether a text, the expected word or the answer holds this, in lower or upper case."""
+        schema = self.sentence_rows().collect_schema()
+        return holds((name for name in (*TEXTS, "expected", "answer") if schema.get(name) == pl.String), text)
 
     def pair_rows(self) -> pl.LazyFrame | None:
         """Of items that are judged by two sentences: both, and the difference, in one row; None for other items.

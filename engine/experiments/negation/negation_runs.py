@@ -25,7 +25,13 @@ from .negation_tables import contrast, published, rates_table, scored_apart, sel
 from .rates import ALL_SEVERAL, ONE, PAIR, RATES_FILE, SCORES_FILE
 from .reading import reading, scores_methods, selection_methods, told
 from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, TOKENS, TRIPLETS_FILE, Selection, of_one_token
-from .triplet_sentences import scored_sentences, selected_sentences, triplets_again, unselected_again
+from .triplet_sentences import (
+    scored_sentences,
+    scored_sentences_hold,
+    selected_sentences,
+    triplets_again,
+    unselected_again,
+)
 
 DATASET = "SCNT"
 SAME_TEXT = "{}: other token with the verb's text"
@@ -285,6 +291,10 @@ class ScoresRun(Run):
         mask = mask_token(self.selection.record.metadata, self.folder)
         scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet
         return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
+
+    def holds(self, text: str) -> pl.Expr:
+        mask = mask_token(self.selection.record.metadata, self.folder)
+        return scored_sentences_hold(text, self.selection.every_triplet, self.selection.patterns, mask)
 
     @property
     def conditions(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...inference.again import SHARING, Draw, Question, Sample
-from ...library.sentences import REPEATED
+from ...library.sentences import REPEATED, holds
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
@@ -56,7 +56,47 @@ def scored_sentences(
     return pl.concat([_sentences(words, pattern, patterns.slots, coreference, mask) for words, pattern in rows])
 
 
-def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
+def scored_sentences_hold(text: str, triplets: pl.DataFrame, patterns: PatternSet, mask: str) -> pl.Expr:
+    """`Run.holds` over `scored_sentences`; sentences are built only where the text may begin or end inside a verb."""
+    text = text.lower()
+    triplets = _with_main_form(triplets.lazy()).drop(_HAS_ONE).collect()
+    verb = column(VERB)
+    places = triplets.drop("triplet", verb, _MAIN, AT_MASK, strict=False).to_struct().rle_id()
+    around = triplets.filter(places != places.shift(fill_value=-1)).with_columns(pl.lit("\0").alias(verb))
+    words = triplets[verb].cast(pl.Categorical)
+    verbs = words.unique().cast(pl.String)
+    texts = verbs.str.to_lowercase().to_list()
+    parts = [(text[:at], text[at:]) for at in range(len(text) + 1)]
+
+    def may_begin_or_end_in(word: str) -> bool:
+        ends = any(end and (word.startswith(end) or end.startswith(word)) for _, end in parts)
+        return ends or any(start and word.endswith(start) for start, _ in parts)
+
+    inside = words.is_in(verbs.filter([text in word for word in texts]).cast(words.dtype).implode())
+    close = words.is_in(verbs.filter([may_begin_or_end_in(word) for word in texts]).cast(words.dtype).implode())
+    found = {}
+    for pattern in patterns.all:
+        has_rule = any(hole.slot == VERB and hole.elision for hole in pattern.holes)
+        built = [sentence_texts(pattern, _masks(triplets, mask)).alias("sentence")]
+        has = around.select(built).select(holds(["sentence"], text)).to_series().gather(places)
+        has = has | inside if VERB in pattern.slots else has
+        unsure = ~has & (pl.repeat(True, len(has), eager=True) if has_rule else close)
+        exact = triplets.filter(unsure).select(*built, expected_verbs(pattern, _MAIN).alias("expected"))
+        has = has.scatter(unsure.arg_true(), exact.select(holds(exact.columns, text)).to_series())
+        expected = inside
+        if AT_MASK in triplets.columns or pattern.mask.elision:
+            expected = triplets.select(expected_verbs(pattern, _MAIN)).select(holds([_MAIN], text)).to_series()
+        found[pattern.name] = has | expected
+    looked_up = _looked_up(triplets.select("triplet", **found), "item")
+    own = [(pl.col("condition") == name) & own for name, own in zip(found, looked_up, strict=True)]
+    return pl.any_horizontal(holds(["answer"], text), *own)
+
+
+def _masks(rows: pl.DataFrame | pl.LazyFrame, mask: str) -> str | pl.Expr:
+    return pl.lit(mask).repeat_by(TOKENS).list.join("") if TOKENS in rows.collect_schema() else mask
+
+
+def _looked_up(triplets: pl.DataFrame, key: str = "triplet") -> list[pl.Expr]:
     """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
     if not triplets["triplet"].is_sorted():  # as the program writes them
         triplets = triplets.sort("triplet")
@@ -66,7 +106,7 @@ def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
         def found(wanted: pl.Series) -> pl.Series:
             return words.gather(numbers.search_sorted(wanted))
 
-        return pl.col("triplet").map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
+        return pl.col(key).map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
 
     return [column_of(words) for words in triplets.drop("triplet").get_columns()]
 
@@ -91,7 +131,6 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
 def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coreference: str, mask: str) -> pl.LazyFrame:
     forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
     numbers = [TOKENS] if TOKENS in rows.collect_schema() else []
-    masks = pl.lit(mask).repeat_by(TOKENS).list.join("") if numbers else mask
     failed = pl.lit(None, pl.Boolean)
     if pattern.role is Role.SELECTING:
         failed = ~pl.col(REPEATED)
@@ -101,7 +140,7 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
     return rows.select(
         item="triplet",
         condition=pl.lit(pattern.name),
-        sentence=sentence_texts(pattern, masks),
+        sentence=sentence_texts(pattern, _masks(rows, mask)),
         expected=expected_verbs(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,

@@ -3,7 +3,7 @@
 Nothing is kept in memory but the numbers of the rows that were asked for last, in their order: 4 bytes a row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ MOST_GROUPS = 200
 MOST_ALIKE = 100  # rows of one item
 _NUMBER = "number of the row"
 _PLACE = "the runs"
+_FOUND = "found by the search"
 _KEYS = ("dataset", "condition", "item", "role", "candidate", "row")
 _FIRST = 1_000  # rows of a sort that are found without the whole order
 
@@ -57,7 +58,10 @@ class Items:
     @cached_property
     def rows(self) -> pl.LazyFrame:
         """The columns of `Run.sentences`; those of several runs have the model's name before them."""
-        frames = [run.for_people(run.sentence_rows()) for run in self.runs]
+        return self._rows(lambda _: [])
+
+    def _rows(self, more: Callable[[Run], Sequence[pl.Expr]]) -> pl.LazyFrame:
+        frames = [run.for_people(run.sentence_rows().with_columns(more(run))) for run in self.runs]
         if len(frames) > 1:
             named = zip(frames, labels(self.runs), strict=True)
             frames = [frame.select(pl.lit(name).alias(MODEL), pl.all()) for frame, name in named]
@@ -85,17 +89,14 @@ class Items:
 
     def wanted(self, query: Query, *, numbered: bool = False) -> pl.LazyFrame:
         """The rows that a question lets through, in their order."""
-        rows = filtered(self.rows.with_row_index(_NUMBER) if numbered else self.rows, query.where, _PLACE, "filter")
-        if query.search:
-            texts = pl.col(name for name in (*TEXTS, "expected", "answer") if self.schema.get(name) == pl.String)
-            holds = texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)
-            rows = rows.filter(pl.any_horizontal(holds))
+        rows = self._rows(lambda run: [run.holds(query.search).alias(_FOUND)]) if query.search else self.rows
+        rows = filtered(rows.with_row_index(_NUMBER) if numbered else rows, query.where, _PLACE, "filter")
+        rows = rows.filter(_FOUND).drop(_FOUND) if query.search else rows
         return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
-        first = start + count <= _FIRST  # the first rows of an order alone need no whole order
-        if not (query.where or query.search) and (first or not query.sort):
+        if not (query.where or query.search or (query.sort and start + count > _FIRST)):
             places, wanted = self.wanted(query).select(self._places).slice(start, count), self.total
         else:
             numbers = _numbers(self, query)
@@ -106,7 +107,7 @@ class Items:
 
     def _at(self, places: pl.DataFrame) -> pl.DataFrame | None:
         """The rows of these places, in their order; None if nothing tells two of them apart."""
-        # A filter reads and composes these rows alone. A slice of a union would do so with all rows.
+        # A filter composes these rows alone, a slice of a union all rows.
         same = [pl.col(name).is_in(places[name].unique().implode(), nulls_equal=True) for name in places.columns]
         rows = self.rows.filter(same).collect(engine="streaming")
         found = places.join(rows, on=places.columns, how="left", nulls_equal=True, maintain_order="left")
@@ -142,7 +143,8 @@ class Items:
         """The columns that all rows of an item share."""
         shared, apart = self.runs[0].minimal_pairs
         known = [name for name in self.runs[0].sentence_keys if name not in apart and name in self._named]
-        return [self._named[name] for name in known or [shared]]
+        is_number = len(self.runs) == 1 and shared == "item"  # which is found faster than words
+        return [self._named[name] for name in ([] if is_number else known) or [shared]]
 
     def sample(self, most: int) -> pl.LazyFrame:
         """All rows, or those of items that are drawn at random, with seed 0, so that about so many rows remain."""

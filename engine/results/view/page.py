@@ -73,9 +73,8 @@ def _embedded(value: Mapping[str, Any]) -> Markup:
 
 
 def _style() -> str:
-    own = (_FOLDER / "view.css").read_text("utf-8")
-    light, dark = declarations("light"), declarations("dark")
-    return f":root{{color-scheme:light;{light}}}\n:root.dark{{color-scheme:dark;{dark}}}\n{own}"
+    colours = {scheme: f"color-scheme:{scheme};{declarations(scheme)}" for scheme in ("light", "dark")}
+    return f":root{{{colours['light']}}}\n:root.dark{{{colours['dark']}}}\n" + (_FOLDER / "view.css").read_text("utf-8")
 
 
 @cache

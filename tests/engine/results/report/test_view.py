@@ -8,6 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from itertools import groupby
+from random import Random
 
 import negengine as ng
 import pytest
@@ -77,6 +78,21 @@ def test_pages_hold_the_rows_that_a_plain_loop_finds_in_its_order(items, rows, q
         assert all(row in wanted for row in found["rows"])
         if not query.sort:
             assert found["rows"] == expected
+
+
+def test_a_search_finds_what_a_plain_loop_finds_wherever_a_text_begins_and_ends(items, rows):
+    """In a word, in the pattern, and over the ends of words, where no sentence is built."""
+    random, texts = Random(0), ["e", "N't", " ", *(rows[0][name] for name in ("verb", "profession"))]
+    for row in random.sample(rows, 20):
+        start = random.randrange(len(row["sentence"]))
+        verb = row["sentence"].find(row["verb"])
+        texts += [
+            row["sentence"][start : start + random.randrange(1, 12)],
+            row["sentence"][max(0, verb - 3) : verb + 2],
+        ]
+    for text in texts:
+        wanted = plain(rows, Query(search=text))
+        assert items.page(Query(search=text), 0, len(rows))["rows"] == wanted, text
 
 
 def test_groups_count_rows_and_failures_and_a_row_leads_to_all_of_its_item(items, rows):
