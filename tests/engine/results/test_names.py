@@ -138,7 +138,9 @@ def told(runs):
     yield numbers(both.frame), numbers(both.rates), [numbers(own.figures) for own in both.tables()]
     every = [*first.tables(), *both.tables()]
     read = [*csv.reader(io.StringIO(render(every, "csv")))]
-    yield len(read), len(read[0]), {*map(len, read)}, len(set(read[0]))
+    yield len(read)
+    assert {*map(len, read)} == {len(set(read[0]))}
+    yield [{*map(len, csv.reader(io.StringIO(render([own], "csv"))))} for own in every]  # each has columns of its own
     shown = [own["rows"] for own in json.loads(render(every, "json"))]
     yield [(len(rows), {len(row) for row in rows}) for rows in shown]
     yield [
