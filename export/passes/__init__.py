@@ -7,9 +7,8 @@ from . import attention, cpu, fuse, gpu, half, int8, masks, outputs, rotate, sha
 from .context import Pass
 
 _UNMASKED: tuple[Pass, ...] = (simplify.fold_constants, simplify.drop_casts, masks.drop_neutral_masks)
+_SIZED: tuple[Pass, ...] = (simplify.slice_position_tables, simplify.fix_reshapes)
 _FUSED: tuple[Pass, ...] = (
-    simplify.slice_position_tables,
-    simplify.fix_reshapes,
     attention.fix_repetitions,
     rotate.fuse_rotations,
     simplify.keep_tokens_apart,
@@ -18,8 +17,8 @@ _FUSED: tuple[Pass, ...] = (
     fuse.fuse_operators,
 )
 _DECIDED: tuple[Pass, ...] = (outputs.hoist_mask_row, outputs.add_decision_head)
-COMMON: tuple[Pass, ...] = (*_UNMASKED, simplify.fix_reshapes, tables.tabulate_shapes, *_FUSED)
-CAUSAL: tuple[Pass, ...] = (simplify.fold_shapes, *_UNMASKED, masks.unify_causal_masks, *_FUSED)
+COMMON: tuple[Pass, ...] = (*_UNMASKED, *_SIZED, tables.tabulate_shapes, *_FUSED)
+CAUSAL: tuple[Pass, ...] = (simplify.fold_shapes, *_UNMASKED, masks.unify_causal_masks, *_SIZED, *_FUSED)
 FILL_MASK = (*COMMON, *_DECIDED)
 TEXT_CLASSIFICATION = (masks.derive_segments, *COMMON, outputs.hoist_first_token, masks.restore_segments)
 TOKEN_CLASSIFICATION = (*COMMON, outputs.add_token_labels)

@@ -81,7 +81,7 @@ class _Made:
             return None
         if (key := tuple(found)) not in self.known:
             parts = [self.axes[own] if isinstance(own, str) else self.graph.numbers(own) for own in found]
-            self.known[key] = self.graph.add("Concat", parts, "sizes", axis=0)
+            self.known[key] = self.graph.add("Concat", parts, "sizes", axis=0) if len(parts) > 1 else parts[0]
         return self.known[key]
 
     def positions(self, node: ir.Node, values: Sequence[Array]) -> ir.Value | None:

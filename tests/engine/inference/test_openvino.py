@@ -1,6 +1,6 @@
 """The processor by the OpenVINO plugin: it decides in bf16 where AMX makes that faster, and the bytes stay.
 
-The plugin is an object that lists ONNX Runtime's own CPU, so what runs is fp32, rounded to bf16 by hand where a test
+The plugin is an object that lists ONNX Runtime's own CPU, so what runs is fp32, rounded to bf16 where a test
 needs an error. With the plugin itself on an Intel processor, the last test runs it with the hint f32.
 """
 
@@ -27,11 +27,9 @@ from negengine.engine.inference.exported import BF16
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.precision import Workload, choose_precisions, open_decider, open_models
 from negengine.engine.runs.masked_stages import fp32_session
+from processor_plugin import AMX, CAPABILITIES, round_to_bf16
 
 from .on_devices import SCRIPT, assert_same_decisions
-
-AMX = frozenset({"amx_bf16", "amx_int8", "avx512_vnni", "avx512f"})
-CAPABILITIES = "BF16 WINOGRAD FP32 FP16 INT8 BIN EXPORT_IMPORT"
 
 
 @pytest.fixture
@@ -85,15 +83,7 @@ def test_a_run_in_bf16_has_the_bytes_of_the_cpu_and_no_other_model_ends_it(
     installed, mini, small_lexicon, tmp_path, monkeypatch
 ):
     installed()
-    rounded = openvino._Cores.run_one
-
-    def in_bf16(self, outputs, feeds):
-        return [
-            own if own.dtype != np.float32 else (own.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-            for own in rounded(self, outputs, feeds)
-        ]
-
-    monkeypatch.setattr(openvino._Cores, "run_one", in_bf16)
+    round_to_bf16(monkeypatch.setattr)
     found = {}
     for words in ("cpu", "openvino"):
         given = {"lexicon": small_lexicon, "output": tmp_path / words, "progress": False}
