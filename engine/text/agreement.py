@@ -149,14 +149,14 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     for number, article in enumerate(articles):
         if article.gender and article.gender not in genders:
             raise InputError(
-                f"{file.line_of('article', number, 'gender')}: pronouns.txt has no gender {article.gender!r}, it has "
+                f"{file.line('article', number, 'gender')}: pronouns.txt has no gender {article.gender!r}, it has "
                 f"{', '.join(genders)}"
             )
     found: dict[str, tuple[tuple[str, Beginnings], ...]] = {}
     for number, rule in enumerate(file.convert("elision", _Elisions)):
         for word, form in rule.words.items():
             if not word.isalpha() or word != word.lower() or " " in form or not form.isprintable():
-                where = file.line_of("elision", number, "words")
+                where = file.line("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
             found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
     elisions = tuple(Elision(word, forms) for word, forms in found.items())

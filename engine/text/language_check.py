@@ -57,7 +57,7 @@ class Rules:
 
     def _of_slot(self, slot: str) -> str:
         if slot in self.language.file.slots:
-            return self.language.file.toml.line_in("slots", slot)
+            return self.language.file.toml.line("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
 
     def _elisions(self) -> Iterator[Finding]:

@@ -102,13 +102,13 @@ class PatternFile:
         names = [pattern.name for pattern in scored]
         for number, column in enumerate(self.published):
             if other := next((name for name in column.drops if name not in names), None):
-                where = self.toml.line_of("published", number, "drops")
+                where = self.toml.line("published", number, "drops")
                 raise InputError(f"{where}: a drop of {other!r}, but the scored patterns are {', '.join(names)}")
         bundled = self.toml.path in PATTERNS.values()
         return PatternSet(self.toml.document["name"], selecting, scored, self.published, bundled)
 
     def line(self, number: int, key: str | None = None) -> str:
-        return self.toml.line_of("pattern", number, key)
+        return self.toml.line("pattern", number, key)
 
     def _selecting(self, patterns: Sequence[Pattern]) -> Pattern:
         numbers = [number for number, pattern in enumerate(patterns) if pattern.role is Role.SELECTING]
@@ -132,7 +132,7 @@ def _slots(toml: TomlFile) -> dict[str, tuple[str, ...] | Mapping[str, str]]:
         raise InputError(f"{toml.line('slots')}: slots must be a table [slots]")
     found: dict[str, tuple[str, ...] | Mapping[str, str]] = {}
     for slot, words in table.items():
-        where = toml.line_in("slots", slot)
+        where = toml.line("slots", slot)
         if not SLOT_NAME.fullmatch(slot) or slot in SLOTS:
             raise InputError(f"{where}: {slot!r} cannot be the name of another slot; use capitals and digits: CITY")
         entries = list(words.values()) if isinstance(words, dict) else words
@@ -185,7 +185,7 @@ def load_language(
     words = load_lexicon(folder, file.verbs)
     forms, lists = dict(words.forms), dict(words.lists)
     for slot, own in file.slots.items():
-        where = file.toml.line_in("slots", slot)
+        where = file.toml.line("slots", slot)
         if slot in words.slots:
             raise InputError(f"{where}: {slot} is also in {folder / f'slot_{slot}.txt'}; remove one of the two")
         if not isinstance(own, Mapping):

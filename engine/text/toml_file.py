@@ -2,6 +2,8 @@
 
 import re
 import tomllib
+from bisect import bisect_left
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +15,8 @@ import msgspec
 from ..basics.errors import InputError
 from .text_lines import read_text
 
-_MOST_PARSED = 500
+_MOST_PARSED = 500  # of the lines that may end a value of several lines
+_CLOSES = re.compile("[]}]|\"{3}|'{3}")
 _MOST = 2**19  # bytes: tens of times the largest of ours; `tomllib` takes up to 500 bytes for one
 # A key of very many parts, with dots between them: `tomllib` takes gigabytes for it.
 _PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
@@ -81,56 +84,42 @@ class TomlFile:
             what = f"{key} is {table[key]!r}; it must be a string"
         else:
             what = f"[[{name}]] {key}: {said.removeprefix('Object ')}"
-        return InputError(f"{self.line_of(name, number, key)}: {what}")
+        return InputError(f"{self.line(name, number, key)}: {what}")
 
-    def line(self, key: str | None = None) -> str:
-        """File and line of a key or table at the top, or of the first line where it is not found."""
-        found = []
-        if key is not None:
-            above = self._headers[0] if self._headers else len(self.lines)
-            header = rf"\[\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\].]"
-            found = self._starting_with(_key(key), range(above)) or self._starting_with(header, range(len(self.lines)))
-        return f"{self.path}:{(found or [0])[0] + 1}"
+    def line(self, *place: str | int | None) -> str:
+        """File and line on which a place begins, by its keys and numbers: `"pattern", 2, "name"`; None is left out.
 
-    def line_of(self, table: str, number: int, key: str | None = None) -> str:
-        """File and line of a key in table `number` (from 0) of an array, or of the table where it lacks the key."""
-        headers = self._starting_with(rf"\[\[\s*[\"']?{re.escape(table)}[\"']?\s*\]\]", range(len(self.lines)))
-        if number >= len(headers):
-            return self.line(table)
-        start = headers[number]
-        following = [line for line in self._headers if line > start]
-        own = range(start, following[0] if following else len(self.lines))
-        found = [] if key is None else self._starting_with(_key(key), own)
-        return f"{self.path}:{(found or own)[0] + 1}"
+        What the file lacks is where that begins in which it would be, or on the first line.
+        """
+        steps = [step for step in place if step is not None]
+        while steps and not _has(self.document, steps):
+            steps.pop()
 
-    def line_in(self, table: str, key: str) -> str:
-        """File and line of a key in a plain table, or of the table where the key is not found."""
-        headers = self._starting_with(rf"\[\s*[\"']?{re.escape(table)}[\"']?\s*[\].]", range(len(self.lines)))
-        found = self._starting_with(_key(key), range(headers[0], len(self.lines))) if headers else []
-        return f"{self.path}:{(found or headers or [0])[0] + 1}"
+        def is_there(end: int) -> bool:
+            return _has(tomllib.loads("\n".join(self.lines[:end])), steps)
+
+        number = bisect_left(self._ends, True, key=is_there) if steps else 0
+        return f"{self.path}:{[0, *self._ends][number] + 1}"
 
     @cached_property
-    def _headers(self) -> list[int]:  # the lines that begin a table at the top
-        return self._starting_with(r"\[", range(len(self.lines)))
-
-    def _starting_with(self, expression: str, lines: range) -> list[int]:
-        """The lines on which a statement like this begins."""
-        alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
-        if len(alike) > _MOST_PARSED or not self._is_spread:
-            return alike  # too many to parse what is above each of them; or no value has several lines
-        # What stands above a statement is a whole document; what stands above a line in a string or a list is not.
-        found = []
-        for number in alike:
-            with suppress(ValueError, RecursionError):
-                tomllib.loads("\n".join(self.lines[:number]))
-                found.append(number)
-        return found
-
-    @cached_property
-    def _is_spread(self) -> bool:  # whether a value may have several lines
-        strings = any(quotes in line for line in self.lines for quotes in ('"""', "'''"))
-        return strings or any(re.search(r"=\s*\[", line) and line.count("[") > line.count("]") for line in self.lines)
+    def _ends(self) -> list[int]:
+        """The number of lines up to the end of each statement: it alone is a document, and a part of it is not."""
+        ends, begin, tried = list[int](), 0, 0
+        for number, line in enumerate(self.lines, 1):
+            if number - begin > 1 and (tried > _MOST_PARSED or not _CLOSES.search(line)):
+                continue
+            tried += 1
+            with suppress(ValueError):
+                tomllib.loads("\n".join(self.lines[begin:number]))
+                ends.append(number)
+                begin, tried = number, 0
+        return [*ends, len(self.lines)]
 
 
-def _key(key: str) -> str:
-    return rf"""["']?{re.escape(key)}["']?\s*="""
+def _has(value: Any, place: Sequence[str | int]) -> bool:
+    try:
+        for step in place:
+            value = value[step]
+    except (LookupError, TypeError):
+        return False
+    return True

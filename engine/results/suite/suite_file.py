@@ -91,7 +91,7 @@ class SuiteFile:
         table = file.document.get("run", {})
         if not isinstance(table, dict):
             raise InputError(f"{file.line('run')}: run is a table: write [run]")
-        _check("[run]", options_of(Opening), table, lambda key: file.line_in("run", key or ""))
+        _check("[run]", options_of(Opening), table, lambda key: file.line("run", key))
         digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
         return cls(path, name, Opening(**table), models, probes, digest, notes, keep_exports)
 
@@ -110,7 +110,7 @@ def _probes(file: TomlFile, models: Sequence[SuiteModel]) -> list[SuiteProbe]:
 
 def _variants(file: TomlFile, number: int, table: dict[str, Any], models: Sequence[SuiteModel]) -> list[SuiteProbe]:
     def where(key: str | None) -> str:
-        return file.line_of(_PROBES, number, key)
+        return file.line(_PROBES, number, key)
 
     function, known = table.get("probe"), list(experiments())
     if function is None:
@@ -189,7 +189,7 @@ def _read_models(file: TomlFile) -> tuple[list[SuiteModel], list[str]]:
 
 def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]:
     def line(key: str) -> str:
-        return file.line_of(_MODELS, number, key)
+        return file.line(_MODELS, number, key)
 
     is_local = entry.checkpoints is not None
     if entry.revisions is not None and is_local:
