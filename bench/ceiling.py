@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import onnx
+import onnx.parser
 import onnxruntime as ort
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from ..engine.basics.limits import cpu_threads
@@ -103,32 +103,28 @@ def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int, d
     return 4.0 * rows * hidden * inner / seconds
 
 
+_CHAIN = {  # operator → from x to all rows of the result
+    "MatMul": "wide = MatMul(x, up) all = MatMul(wide, down)",
+    "Conv": """channels = Transpose <perm = [0, 3, 1, 2]> (x)
+        wide = Conv <kernel_shape = [1, 1]> (channels, up) back = Conv <kernel_shape = [1, 1]> (wide, down)
+        all = Transpose <perm = [0, 2, 3, 1]> (back)""",
+}
+
+
 def _chain(folder: Path, hidden: int, inner: int, kind: str, operator: str = "MatMul") -> Path:
-    precision = np.float16 if kind == "fp16" else np.float32
-    element = TensorProto.FLOAT16 if kind == "fp16" else TensorProto.FLOAT
-    random = np.random.default_rng(1)
+    random, element = np.random.default_rng(1), "float16" if kind == "fp16" else "float"
     weights = {"up": random.normal(size=(hidden, inner)), "down": random.normal(size=(inner, hidden)) / inner}
-    nodes = [helper.make_node("MatMul", ["x", "up"], ["wide"]), helper.make_node("MatMul", ["wide", "down"], ["all"])]
     if operator == "Conv":
         weights = {name: values.T[:, :, None, None] for name, values in weights.items()}
-        nodes = [
-            helper.make_node("Transpose", ["x"], ["channels"], perm=[0, 3, 1, 2]),
-            helper.make_node("Conv", ["channels", "up"], ["wide"], kernel_shape=[1, 1]),
-            helper.make_node("Conv", ["wide", "down"], ["back"], kernel_shape=[1, 1]),
-            helper.make_node("Transpose", ["back"], ["all"], perm=[0, 2, 3, 1]),
-        ]
-    graph = helper.make_graph(
-        [*nodes, helper.make_node("Slice", ["all", "start", "end", "axis"], ["y"])],
-        "products",
-        [helper.make_tensor_value_info("x", element, [1, 1, "rows", hidden])],
-        [helper.make_tensor_value_info("y", element, [1, 1, 1, hidden])],
-        [
-            *(numpy_helper.from_array(np.ascontiguousarray(v.astype(precision)), name) for name, v in weights.items()),
-            *(numpy_helper.from_array(np.array([n]), name) for name, n in (("start", 0), ("end", 1), ("axis", 2))),
-        ],
-    )
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 17]>
+        products ({element}[1, 1, rows, {hidden}] x) => ({element}[1, 1, 1, {hidden}] y)
+        <int64[1] start = {{0}}, int64[1] end = {{1}}, int64[1] axis = {{2}}>
+        {{ {_CHAIN[operator]} y = Slice(all, start, end, axis) }}""")
+    for name, values in weights.items():
+        own = np.ascontiguousarray(values.astype(np.float16 if kind == "fp16" else np.float32))
+        model.graph.initializer.append(numpy_helper.from_array(own, name))
     path = folder / f"{operator}.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(model, path)
     if kind != "int8":
         return path
     with quiet():

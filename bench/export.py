@@ -16,7 +16,7 @@ import polars as pl
 
 from ..engine.basics.errors import InputError
 from ..engine.views import Column, Table
-from ..export.checkpoint import locate
+from ..export.source import locate
 from .shapes import SHAPES, cache_folder, random_checkpoint
 
 # What runs in the process of its own, with the checkpoint and the folder to write.

@@ -54,18 +54,12 @@ class CausalLoop(Loop[Texts]):
     kind = AutoModelForCausalLM
 
     def run(self, work: Texts, choice: Choice) -> Answers:
-        found, size = np.zeros(len(work)), choice["batch"]
+        found = np.zeros(len(work))
         encoded = self._tokenizer(list(work.items), return_special_tokens_mask=True)
-        order = sorted(range(len(work)), key=lambda row: len(encoded["input_ids"][row]))
-        for start in range(0, len(order), size):
-            rows = order[start : start + size]
-            ids = [encoded["input_ids"][row] for row in rows]
-            padded = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt", padding_side="right")
-            with torch.inference_mode():
-                logprobs = self._model(**padded.to(self._device)).logits[:, :-1].log_softmax(-1)
-                following = padded["input_ids"][:, 1:]
-                scores = logprobs.gather(2, following[:, :, None])[:, :, 0].double().cpu().numpy()
-            for place, row in enumerate(rows):
+        for rows, padded in self.padded(encoded["input_ids"], choice["batch"]):
+            logprobs = self._model(**padded).logits[:, :-1].log_softmax(-1)
+            scores = logprobs.gather(2, padded["input_ids"][:, 1:, None])[:, :, 0].double().cpu().numpy()
+            for place, row in enumerate(rows.tolist()):
                 special = np.array(encoded["special_tokens_mask"][row][1:], bool)
                 found[row] = scores[place, : len(special)][~special].sum()
         return found
@@ -99,21 +93,18 @@ class MaskedLoop(Loop[Texts]):
     """The masked copies of all sentences, sorted by length."""
 
     def run(self, work: Texts, choice: Choice) -> Answers:
-        found, size = np.zeros(len(work)), choice["batch"]
+        found = np.zeros(len(work))
         encoded = self._tokenizer(list(work.items), return_special_tokens_mask=True)
         copies = []  # number of the sentence, ids, position, token
         for row, (ids, special) in enumerate(zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)):
             for place in np.flatnonzero(np.array(special) == 0).tolist():
                 masked = [*ids[:place], self._tokenizer.mask_token_id, *ids[place + 1 :]]
                 copies.append((row, masked, place, ids[place]))
-        copies.sort(key=lambda masked: len(masked[1]))
-        for start in range(0, len(copies), size):
-            rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
-            padded = self._tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt").to(self._device)
-            with torch.inference_mode():
-                logits = self.at(padded, torch.tensor(places))
-                scores = logits[torch.arange(len(ids)), torch.tensor(tokens)] - logits.logsumexp(1)
-            np.add.at(found, list(rows), scores.double().cpu().numpy())
+        owner, masked_ids, position, token = zip(*copies, strict=True)
+        for rows, padded in self.padded(masked_ids, choice["batch"]):
+            logits = self.at(padded, torch.tensor(np.take(position, rows)))
+            scores = logits[torch.arange(len(rows)), torch.tensor(np.take(token, rows))] - logits.logsumexp(1)
+            np.add.at(found, np.take(owner, rows), scores.double().cpu().numpy())
         return found
 
 

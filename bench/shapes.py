@@ -11,7 +11,7 @@ import transformers as hf
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
-from ..export.checkpoint import BUNDLED, locate
+from ..export.source import BUNDLED, locate
 from .system import once
 
 MINI = "mini"  # the bundled model, as `negengine export` calls it

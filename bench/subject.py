@@ -19,7 +19,7 @@ from ..engine.inference.devices.cpu import CPU
 from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.session import Device
 from ..engine.views import Column, Table
-from ..export.checkpoint import locate
+from ..export.source import locate
 from .machine import describe
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Outcome, Say, Start, compare, in_a_process
 from .shapes import SHAPES, Measured, cache_folder, prepare

@@ -64,12 +64,18 @@ class Loop(TorchSystem[W]):
         """Texts sorted by their number of tokens, padded: their rows, and their logits at the mask, float32 [n, V]."""
         mask = self._tokenizer.mask_token_id
         encoded = self._tokenizer([text.replace(MASK, self._tokenizer.mask_token) for text in texts])["input_ids"]
+        for rows, padded in self.padded(encoded, size):
+            yield rows, self.at(padded, (padded["input_ids"] == mask).int().argmax(1))
+
+    def padded(self, encoded: Sequence[Sequence[int]], size: int) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Token ids sorted by their number, in padded batches: their rows, and the inputs of the model."""
         order = np.argsort([len(ids) for ids in encoded], kind="stable")
         for start in range(0, len(order), size):
             rows = order[start : start + size]
-            padded = self._tokenizer.pad({"input_ids": [encoded[row] for row in rows.tolist()]}, return_tensors="pt")
+            given = {"input_ids": [encoded[row] for row in rows.tolist()]}
+            padded = self._tokenizer.pad(given, return_tensors="pt", padding_side="right")
             with torch.inference_mode():
-                yield rows, self.at(padded.to(self._device), (padded["input_ids"] == mask).int().argmax(1))
+                yield rows, padded.to(self._device)
 
 
 def logits_at_mask(model: Any, tokenizer: Any, padded: Any) -> torch.Tensor:

@@ -41,7 +41,7 @@ from ..engine.inference.exported import (
 )
 from ..engine.inference.session import give_back_freed_memory, map_weights_apart
 from . import needs
-from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, locate
+from .checkpoint import Checkpoint, about_own_code, load, load_config
 from .checkpoint_files import licence_of, training_of
 from .drawn import drawn
 from .families import has_standard_attention
@@ -54,6 +54,7 @@ from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, batches
+from .source import Say, Source, locate
 from .tasks import TEXT_CLASSIFICATION, Task, begin_with_bos, task_named, task_of
 from .trace import Exporter, exporter_of, takes_segments
 from .worth import predicted_speed

@@ -16,31 +16,21 @@ from ..engine.inference.exported import models_folder
 from ..engine.library.model import Finding, Verdict
 from . import needs
 from .checkpoint import (
-    ONLY_PICKLED,
     Checkpoint,
     Head,
-    Source,
     about_own_code,
     check_architecture,
     check_sizes,
     load_config,
     load_tokenizer,
-    locate,
 )
 from .families import FAMILIES, first_position, has_standard_attention, longest_of
-from .inventory import (
-    SAFE,
-    refuse_unsound,
-    take,
-    tensors_of,
-    tensors_on_hub,
-    weight_files,
-    weights_of,
-    without_weights,
-)
+from .inventory import refuse_unsound, take, without_weights
 from .quiet import quiet
+from .source import Source, locate
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
+from .weight_files import ONLY_PICKLED, SAFE, tensors_of, tensors_on_hub, weight_files, weights_of
 
 
 def check(

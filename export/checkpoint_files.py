@@ -6,7 +6,6 @@ The licence is the entry `license` at the head of README.md; training.json is th
 from pathlib import Path
 from typing import Annotated, Any
 
-import huggingface_hub
 import msgspec
 import yaml
 from huggingface_hub import RepoCard
@@ -15,18 +14,15 @@ from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_file_name
 from ..engine.basics.reading import is_file
 from ..engine.basics.sealed import read_sealed
-from .checkpoint import Source
 from .quiet import quiet
+from .source import Source
 
 
 def licence_of(source: Source) -> str | None:
     """What the head of the model card names, several separated by commas; None if there is none to read."""
-    card = Path(source.location) / "README.md"
     try:
         with quiet():
-            if not source.is_local:
-                card = Path(huggingface_hub.hf_hub_download(source.location, "README.md", revision=source.revision))
-            found = RepoCard(card.read_text("utf-8")).data.get("license")
+            found = RepoCard(source.file("README.md").read_text("utf-8")).data.get("license")
     except (OSError, TypeError, ValueError, yaml.YAMLError):  # the hub's errors are an OSError or a ValueError
         return None
     return (", ".join(map(str, found)) if isinstance(found, list) else str(found or "")) or None

@@ -9,9 +9,10 @@ import psutil
 
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import control_groups
-from .checkpoint import Checkpoint, Source
-from .inventory import weights_of
+from .checkpoint import Checkpoint
 from .samples import USUAL
+from .source import Source
+from .weight_files import weights_of
 
 # Measured on two cores: a peak of 0.88 GB for AntiBERTy, whose weights have 0.10 GB, and of 1.72 for SmolLM2 with 0.54.
 # So Python with its libraries takes 0.68 GB and each weight 1.94 times its size; a fifth more is for other models.

@@ -11,10 +11,11 @@ from ..engine.basics.choices import LANGUAGE_MODELS
 from ..engine.basics.errors import InputError
 from ..engine.basics.printable import some
 from ..engine.inference.exported import ExportedModel
-from .checkpoint import load_tokenizer, locate
+from .checkpoint import load_tokenizer
 from .observe import told_in_one_line
 from .outsider import Outsider
 from .quiet import quiet
+from .source import locate
 from .tasks import TASKS
 
 
@@ -27,10 +28,8 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Outsider:
             f"--torch {checkpoint}: {exported.folder} was exported from another checkpoint "
             f"({source.identity[:19]}…, in export.json {exported.revision[:19]}…)"
         )
-    place = {"pretrained_model_name_or_path": source.location, "trust_remote_code": False}
-    place |= {} if source.is_local else {"revision": source.revision}
     with quiet(), told_in_one_line(checkpoint, "loading it with transformers alone"):
-        model = _weights(exported.task, place)
+        model = _weights(exported.task, source.place)
         tokenizer = load_tokenizer(source, model.config, TASKS[exported.task].head)
     return Outsider(model.eval(), tokenizer, exported.is_causal, exported.begins_with_added_bos)
 

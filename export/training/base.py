@@ -13,10 +13,12 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.errors import InputError
-from ..checkpoint import Head, Source, load, locate
+from ..checkpoint import Head, load
 from ..families import longest_input
-from ..inventory import SAFE, read_weights, readable_files, tensors_of, weight_files
+from ..inventory import read_weights
 from ..quiet import quiet
+from ..source import Source, locate
+from ..weight_files import SAFE, readable_files, tensors_of, weight_files
 
 _POOLER = ".pooler."  # in the names of its weights
 

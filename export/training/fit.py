@@ -32,8 +32,8 @@ from ...engine.basics.reading import refuse_few_open_files
 from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
-from ..inventory import weights_of
 from ..quiet import quiet
+from ..weight_files import weights_of
 from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
 from .settings import Place, Settings, check_needs, estimate

@@ -7,9 +7,10 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.results.verification.model import export_again
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import load, locate
+from negengine.export.checkpoint import load
 from negengine.export.inventory import load_model
 from negengine.export.reference import torch_reference
+from negengine.export.source import locate
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
 from transformers import AutoTokenizer
 

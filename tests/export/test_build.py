@@ -34,6 +34,7 @@ from negengine.export.folder import publish, remove_left, workspace_beside
 from negengine.export.graph import Graph, array
 from negengine.export.inventory import load_model
 from negengine.export.samples import Sample, batches, with_masks
+from negengine.export.source import locate
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
 from negengine.export.trace import exporter_of
 from safetensors.torch import load_file, save_file
@@ -380,7 +381,7 @@ def test_the_passes_lose_no_digits_where_two_channels_are_large(large, tmp_path)
     """The exporter's plain graph, whose rounding is that of PyTorch, is no nearer to fp64."""
     source, exported, _ = large
     ours, head = CausalLM(load_exported(exported)), TEXT_GENERATION.head
-    checkpoint, folder = reading.load(reading.locate(str(source)), head), tmp_path / "plain"
+    checkpoint, folder = reading.load(locate(str(source)), head), tmp_path / "plain"
     folder.mkdir()
     exporter = exporter_of("plain", checkpoint.config, head.task)
     plain = exporter.trace(load_model(checkpoint, head), ["input_ids"], folder / "weights", folder, "plain")
@@ -400,7 +401,7 @@ def test_the_passes_lose_no_digits_where_two_channels_are_large(large, tmp_path)
 # ---------------------------------------------------------------- the comparison with PyTorch
 @pytest.fixture(scope="module")
 def reference(checkpoint):
-    tiny = reading.load(reading.locate(str(checkpoint("bert"))), FILL_MASK.head)
+    tiny = reading.load(locate(str(checkpoint("bert"))), FILL_MASK.head)
     sentences, model = with_masks(tiny, False), load_model(tiny, FILL_MASK.head)
     return parity.reference_of(model, sentences, "tiny", lambda: deepcopy(model))  # .double() changes it
 

@@ -8,10 +8,10 @@ import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
-from negengine.export import checkpoint_files, inventory, needs
+from negengine.export import checkpoint_files, needs, weight_files
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import Source, locate
+from negengine.export.source import Source, locate
 from safetensors.numpy import load_file, save_file
 
 NOWHERE = "http://127.0.0.1:9"
@@ -111,7 +111,7 @@ def test_needs_follow_from_the_files_of_weights_and_too_little_is_refused(tmp_pa
     assert large.memory > small.memory > 0
     (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)  # beside safetensors it does not count
     assert needed(1, a=(1000, np.float16), b=(10, np.float32)).disk == 4040  # fp16 counts twice
-    monkeypatch.setattr(inventory, "safe_open", fail)  # as where too many files are open
+    monkeypatch.setattr(weight_files, "safe_open", fail)  # as where too many files are open
     with pytest.raises(InputError, match=r"safetensors: cannot be read \(no room\)"):
         needed(1)
     assert needs.free_memory() > 1e8

@@ -17,8 +17,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.export.build import build
-from negengine.export.checkpoint import load, locate
+from negengine.export.checkpoint import load
 from negengine.export.inventory import load_counted
+from negengine.export.source import locate
 from negengine.export.tasks import TASKS
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import LOADERS, OF_64_TOKENS, WORDS, labelled, random_model, save, word_tokenizer

@@ -15,7 +15,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.export import gguf_file
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import locate
+from negengine.export.source import locate
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM
 

@@ -17,11 +17,12 @@ import transformers as hf
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
-from negengine.export.checkpoint import load, load_config, load_tokenizer, locate
+from negengine.export.checkpoint import load, load_config, load_tokenizer
 from negengine.export.families import padding_id
 from negengine.export.inventory import load_counted
 from negengine.export.known_keys import refuse_unread
 from negengine.export.quiet import quiet
+from negengine.export.source import locate
 from negengine.export.tasks import FILL_MASK, task_of
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging

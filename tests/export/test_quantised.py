@@ -15,8 +15,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import UNQUANTISED, load, locate
+from negengine.export.checkpoint import UNQUANTISED, load
 from negengine.export.inventory import load_counted
+from negengine.export.source import locate
 from negengine.export.tasks import TASKS
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_model, save
