@@ -23,21 +23,22 @@ Row = Mapping[str, Any]
 def table_rows(path: Path, needed: Sequence[str]) -> Iterator[Row]:
     """The rows of a table in CSV, JSON or Parquet; any error for what is none of them."""
     if path.suffix.lower() == ".parquet":
-        yield from pl.read_parquet(path, columns=list(needed), glob=False).iter_rows(named=True)
+        yield from pl.read_parquet(path, glob=False).rename(_seen).select(needed).iter_rows(named=True)
         return
     is_packed = path.read_bytes()[:2] == b"\x1f\x8b"
     with (gzip.open if is_packed else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
-        first = next(line for line in file if line.strip() and not line.lower().startswith("sep="))
+        lines = (line.removeprefix("\ufeff") for line in file)  # files can be joined
+        first = next(line for line in lines if line.strip() and not line.lower().startswith("sep="))
         # Of a key that stands there twice the first one counts, and in most programs the last one.
-        decode = json.JSONDecoder(object_pairs_hook=lambda pairs: dict(reversed(pairs))).decode
+        decode = json.JSONDecoder(object_pairs_hook=lambda own: {_seen(key): value for key, value in own[::-1]}).decode
         if first.lstrip()[0] in "[{":
             is_list = first.lstrip()[0] == "["
-            yield from decode(first + file.read()) if is_list else map(decode, filter(str.strip, chain([first], file)))
+            yield from decode(first + file.read()) if is_list else map(decode, filter(str.strip, chain([first], lines)))
             return
-        headers = {sign: next(csv.reader([first], delimiter=sign)) for sign in ",;\t| "}
+        headers = {sign: next(csv.reader([first], delimiter=sign, skipinitialspace=True)) for sign in ",;\t| "}
         sign = max(headers, key=lambda sign: len({*map(_seen, headers[sign])} & {*needed}))
         names = [*map(_seen, headers[sign])]
-        for fields in csv.reader(file, delimiter=sign):
+        for fields in csv.reader(lines, delimiter=sign, skipinitialspace=True):
             own = fields[-len(names) :]  # R's write.table names the rows
             if any(fields):  # the header again is not a row of values
                 yield dict.fromkeys(names) if own == headers[sign] else dict(zip(names, own, strict=False))

@@ -22,7 +22,7 @@ from ..basics.errors import InputError, did_you_mean
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
 from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, not_texts, type_of, unusable
-from .table_sources import MOST_COLUMNS, PLACE, SKIPPED_SCHEMA, Source, bare, in_memory, sources_of
+from .table_sources import MOST_COLUMNS, PLACE, SKIPPED_SCHEMA, Source, bare, in_memory, seen_name, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
@@ -320,7 +320,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     if given is not None:
         if not _has(table, given):
             needed_columns(table, (option, given, obvious))  # which refuses it
-        return given
+        return seen_name(given)
     for name in obvious:
         alike = [own for own in table.columns if own.strip().lower() == name]
         if len(alike) > 1 and name not in alike:
@@ -359,7 +359,7 @@ def absent_columns(table: Table, given: Mapping[str, Sequence[str]]) -> tuple[tu
 
 
 def _has(table: Table, name: str) -> bool:
-    return name in table.columns or table.is_file_name(name)
+    return seen_name(name) in table.columns or table.is_file_name(name)
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:

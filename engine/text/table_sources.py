@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from functools import cache
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -64,11 +65,12 @@ _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".
     (".xlsx", ".ods"), _SHEET
 )
 _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
+_MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip"}  # can be a table; in a folder, other files have such names more often
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _FRAME = "the frame"  # what messages call what is in memory
 _AGAIN = "this row is the header again; remove it"
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
-_INVISIBLE = regex.compile(INVISIBLE, regex.V1)
+_INVISIBLE, _NEXT = regex.compile(INVISIBLE, regex.V1), regex.compile(r"[\s,]*")
 # Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
 _INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
 
@@ -113,6 +115,7 @@ class Source:
 
     def _of_columns(self, columns: Mapping[str, Any], size: int, before: int = 0) -> Iterator[pl.DataFrame]:
         """Vectors are not read: nothing here needs them, and they can be large."""
+        columns = dict(zip(_checked(map(seen_name, columns), self.name), columns.values(), strict=True))
         for name, own in columns.items():
             if isinstance(own, pl.Series) and _is_vector(own.dtype) and name not in self.unreadable:
                 self.unreadable[name] = "it holds lists or objects without texts"
@@ -126,18 +129,18 @@ class Source:
 
     def named(self, names: Iterable[Any], location: str) -> tuple[str, ...]:
         """The header, as it counts: R and pandas write a first column without a name, which its position names."""
-        self.header = _checked((_name(str(own)) or f"column {i}" for i, own in enumerate(names, 1)), location)
+        self.header = _checked((seen_name(str(own)) or f"column {i}" for i, own in enumerate(names, 1)), location)
         return self.header
 
     def is_header(self, fields: list[str]) -> bool:
-        return _name(fields[0]) == self.header[0] and tuple(map(_name, fields)) == self.header
+        return seen_name(fields[0]) == self.header[0] and tuple(map(seen_name, fields)) == self.header
 
 
 def _of_delimited(source: Source, usual: str) -> Iterator[_Raw]:
     with open_text(source.data) as stream:
         lines = Lines(stream, source.name)
-        reader, delimiter = _header(source, lines, usual)
-        header, swallowed, named = source.header, [], None if len(source.header) > 1 else False
+        reader, delimiter, may_name = _header(source, lines, usual)
+        header, swallowed, named = source.header, [], None if len(source.header) > 1 and may_name else False
         while True:
             first = lines.place.line + 1
             try:
@@ -150,21 +153,14 @@ def _of_delimited(source: Source, usual: str) -> Iterator[_Raw]:
             if not any(fields):  # spreadsheets write rows of empty cells below a table
                 continue
             if named is None:  # R's write.table gives the names of the rows no name in the header
-                named = len(fields) == len(header) + 1 and fields[0].isdigit()
-            own, reason = fields[1:] if named else fields, None
-            if len(own) != len(header):
-                reason = f"{counted(len(fields), 'field')}, but the header has {len(header)}"
-                if len(own) > len(header):
-                    reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
-                reason = _COMMENT if fields[0].startswith("#") else reason
-            elif source.is_header(own):
-                reason = _AGAIN
-            elif lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
-                swallowed.append(first)
-            if reason is None:
-                yield _Raw(first, dict(zip(header, own, strict=True)))
-            else:
+                named = len(fields) == len(header) + 1 and fields[0].isdigit() and fields[-1] != ""
+            own = fields[1:] if named else fields
+            if reason := _fault(source, own, len(fields), delimiter):
                 yield _Raw(first, {}, reason, as_json(fields))
+                continue
+            if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
+                swallowed.append(first)
+            yield _Raw(first, dict(zip(header, own, strict=True)))
         if swallowed:
             source.notes.append(
                 f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
@@ -173,7 +169,22 @@ def _of_delimited(source: Source, usual: str) -> Iterator[_Raw]:
             )
 
 
-def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str]], str]:
+def _fault(source: Source, fields: list[str], n: int, delimiter: str) -> str:
+    """Why `n` fields of a line, without the name of the row, are not a row; empty if they are one."""
+    is_ragged = len(fields) != len(source.header)
+    if fields[:1] and fields[0].startswith("#" if is_ragged else "# "):
+        return _COMMENT
+    if not is_ragged:
+        return _AGAIN if source.is_header(fields) else ""
+    more = f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
+    return f"{counted(n, 'field')}, but the header has {len(source.header)}" + more * (len(fields) > len(source.header))
+
+
+def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str]], str, bool]:
+    """What reads the rows, what is between their fields, and whether rows can have names, as those of R have.
+
+    An unquoted text with a comma too many looks like a row with a name, so that the fields must stand in quotes.
+    """
     filled = (line for line in lines if line.strip())
     first = next(filled, "")
     said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
@@ -182,18 +193,24 @@ def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str
     if first.startswith("# "):
         raise InputError(f"{lines.location}: {_COMMENT}")
     # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
-    delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
+    delimiter = max(",;\t|", key=lambda sign: (first.count(sign), sign == usual))
+    if delimiter not in first and first.startswith('"'):  # a space can stand in a name, too
+        delimiter = " "
     delimiter = said if said in _DELIMITERS else delimiter
     # `map` goes on after a line that cannot be read; a generator would end there.
-    reader = csv.reader(map("{}\n".format, chain([first], lines)), delimiter=delimiter, strict=True)
+    # A space before a double quote is layout, and one before another text is not read anyway.
+    reader = csv.reader(
+        map("{}\n".format, chain([first], lines)), delimiter=delimiter, strict=True, skipinitialspace=True
+    )
     try:
         source.named(next(reader, []), lines.location)
     except csv.Error as error:
         raise InputError(f"{lines.location}: {_told(error)}") from None
-    return reader, delimiter
+    return reader, delimiter, first.startswith('"') or delimiter == "\t"
 
 
 def _of_json(source: Source) -> Iterator[_Raw]:
+    is_list: bool | None = None
     with open_text(source.data) as stream:
         lines = Lines(stream, source.name)
         while True:
@@ -204,15 +221,28 @@ def _of_json(source: Source) -> Iterator[_Raw]:
                 continue
             if line is None:
                 return
-            if lines.place.line == 1 and line.lstrip().startswith("["):
-                text = "\n".join(chain([line], lines))
+            if is_list is None and line.strip():
+                is_list = line.lstrip().startswith("[")
+            if is_list:
+                text = "\n" * (lines.place.line - 1) + "\n".join(chain([line], lines))
                 if len(text) > _MOST_LIST:
                     most = f"a JSON list of more than {_MOST_LIST:,} bytes"
                     raise InputError(f"{source.name}: {most}; write one object per line")
-                for value in parse_json(text, source.name, each_key_once):
-                    yield _of_value(value, None, as_json(value))
+                values = parse_json(text, source.name, each_key_once)
+                for value, number in zip(values, _lines_of_values(text), strict=True):
+                    yield _of_value(value, number, as_json(value))
             elif line.strip():
                 yield _of_line(line.strip(), lines.place.line)
+
+
+def _lines_of_values(text: str) -> Iterator[int]:
+    """The line where each value of a JSON list begins."""
+    line, before, decoder = 1, 0, json.JSONDecoder()
+    begin = text.index("[") + 1
+    while (begin := _NEXT.match(text, begin).end()) < len(text) and text[begin] != "]":
+        line, before = line + text.count("\n", before, begin), begin
+        yield line
+        _, begin = decoder.raw_decode(text, begin)
 
 
 def _of_line(text: str, line: int) -> _Raw:
@@ -224,7 +254,10 @@ def _of_line(text: str, line: int) -> _Raw:
 
 def _of_value(value: Any, line: int | None, text: str) -> _Raw:
     fault = fault_of_object(value, text)
-    return _Raw(line, {}, fault, text) if fault else _Raw(line, value)
+    if not fault and len(names := {seen_name(key): own for key, own in value.items()}) < len(value):
+        twice = next(seen_name(key) for key in value if seen_name(key) != key)
+        fault = f"the key {twice!r} stands there twice; write it once"
+    return _Raw(line, {}, fault, text) if fault else _Raw(line, names)
 
 
 def _of_sheet(source: Source) -> Iterator[_Raw]:
@@ -235,9 +268,13 @@ def _of_sheet(source: Source) -> Iterator[_Raw]:
         with open_regular(source.data) as stream:
             book = calamine.CalamineWorkbook.from_filelike(stream)
             seen = [own.name for own in book.sheets_metadata if own.visible == calamine.SheetVisibleEnum.Visible]
-            rows = book.get_sheet_by_name(seen[0]).to_python(skip_empty_area=False)
+            sheet = book.get_sheet_by_name(seen[0])
+            rows, merged = sheet.to_python(skip_empty_area=False), sheet.merged_cell_ranges or ()
     except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
         raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
+    for (top, left), (bottom, right) in merged:  # every cell of them shows the first one's value
+        for row in rows[top : bottom + 1]:
+            row[left : right + 1] = [rows[top][left]] * len(row[left : right + 1])
     filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
     if not filled:
         raise InputError(f"{source.name}: the first sheet is empty; put the table there")
@@ -265,7 +302,9 @@ def _parquet(source: Source, size: int) -> Iterator[tuple[int, dict[str, pl.Seri
 
 def _of_objects(source: Source) -> Iterator[_Raw]:
     for row in source.data:
-        yield _Raw(None, dict(zip(_checked(map(str, row), source.name), row.values(), strict=True)))
+        yield _Raw(
+            None, dict(zip(_checked((seen_name(str(key)) for key in row), source.name), row.values(), strict=True))
+        )
 
 
 _ROWS: Mapping[Any, Callable[[Source], Iterator[_Raw]]] = {
@@ -298,7 +337,7 @@ def _columns(data: Any) -> dict[str, Any]:
     data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
     keys = list(getattr(data, "columns", data))
     columns = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
-    names = _checked(map(str, keys), _FRAME)
+    names = _checked((seen_name(str(key)) for key in keys), _FRAME)
     for name, own in zip(names, columns, strict=True):
         if isinstance(own, str | bytes | set | Mapping) or not hasattr(own, "__len__"):
             raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
@@ -321,12 +360,19 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
             yield [Source(str(path), path)]
             return
         paths = paths_in(path) if is_folder(path) else _unpacked(path, Path(unpacked))
-        found = [own for own in paths if bare(own).suffix.lower() in _IN_FOLDERS and own.name[0] != "."]
-        found = [own for own in found if not own.name.startswith("~$")]
+        shown = [own for own in paths if own.name[0] != "." and not own.name.startswith("~$")]
+        found = [own for own in shown if bare(own).suffix.lower() in _IN_FOLDERS]
         if not found:
             kind, endings = "folder" if is_folder(path) else "archive", ", ".join(_IN_FOLDERS)
             raise InputError(f"{path}: this {kind} does not hold a table; the name of a table ends in {endings}")
-        yield [Source(str(path / own.name), own) for own in found]
+        for first, second in pairwise(found):
+            if first.name == second.name:
+                raise InputError(f"{path}: two files have the name {first.name!r}; unpack it and give one folder")
+        left = [
+            own.name for own in shown if own not in found and (bare(own).suffix.lower() in _MAYBE or is_folder(own))
+        ]
+        told = [f"not read: {', '.join(left)}; the name of a table in a folder ends in {', '.join(_IN_FOLDERS)}"]
+        yield [Source(str(path / own.name), own, notes=told[: own is found[0] and len(left)]) for own in found]
 
 
 def _is_archive(path: Path) -> bool:
@@ -345,11 +391,7 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
             archive.extractall(folder)
     except (BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
         raise InputError(f"{path}: the archive cannot be unpacked ({first_line(error)}); unpack it yourself") from None
-    names = {own.name: own for own in files_below(folder)}
-    for own in files_below(folder):
-        if names[own.name] != own:
-            raise InputError(f"{path}: two files have the name {own.name!r}; unpack it and give one folder")
-    return [names[name] for name in sorted(names)]
+    return sorted(files_below(folder), key=lambda own: own.name)
 
 
 def bare(path: Path) -> Path:
@@ -410,8 +452,9 @@ def _checked(names: Iterable[str], location: str) -> tuple[str, ...]:
     return found
 
 
-def _name(text: str) -> str:
-    """The name of a column as it counts."""
+@cache
+def seen_name(text: str) -> str:
+    """The name of a column as a person sees it, which is how it counts."""
     return unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).strip()
 
 

@@ -80,7 +80,7 @@ class Lines(Iterator[str]):
             raise InputError(
                 f"{self.location}: this line has more than {LONGEST_LINE:,} bytes; give a file with shorter lines"
             )
-        line = line.removeprefix(BYTE_ORDER_MARK) if self.place.line == 1 else line
+        line = line.removeprefix(BYTE_ORDER_MARK)  # in the middle, too, where files were joined
         try:
             # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode()

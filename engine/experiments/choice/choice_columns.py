@@ -30,6 +30,7 @@ from ..own_table import NO, PLACE_ROW, YES, RequestColumns, context, yes_or_no
 
 LABEL, TEXT, LETTER, NUMBER = "label", "text", "letter", "number"
 _LINE = re.compile(r"^\s*([A-Z])\s?[:.)]\s+(.*\S)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"([0-9]+)([.,]0)?")  # a column that lacks some values can have fractions
 _BLANK = re.compile(r"(?<![\w_])_+(?![\w_])")
 _OWN = "\0candidates"  # no column of a user has this name
 _BLANKS = "the context has several blanks; one is needed"
@@ -146,18 +147,23 @@ class Columns(RequestColumns):
         if self.answer is None or self.in_rows:
             return self
         ways, numbers, last_is_named = dict.fromkeys((LABEL, TEXT, LETTER, NUMBER), 0), set[int](), False
+        first_one = ""
         for part in range(len(table.sizes)):
             for own, right in self.of_rows(table.read(part).frame):
                 if right is None:
                     continue
+                first_one = first_one or (right if own.texts else "")
                 ways[LABEL] += right in own.labels
                 ways[TEXT] += right in map(trimmed, own.texts)
                 ways[LETTER] += right.upper() in ascii_uppercase[: len(own.texts)]
-                if right.isascii() and right.isdigit():
+                if found := _NUMBER.fullmatch(right):
                     ways[NUMBER] += 1
-                    numbers.add(int(right))
-                    last_is_named |= int(right) == len(own.texts)
+                    numbers.add(int(found[1]))
+                    last_is_named |= int(found[1]) == len(own.texts)
         by = max(ways, key=lambda way: ways[way])
+        if first_one and not ways[by]:
+            told = f"{first_one!r} is not the text, the label, the letter or the number of a candidate"
+            raise InputError(f"--answer {self.answer}: {table.name}: {told}")
         if by == NUMBER and first is None:
             if 0 not in numbers and not last_is_named:
                 raise InputError(
@@ -168,14 +174,15 @@ class Columns(RequestColumns):
         return replace(self, by=by, first=first or 0)
 
     def _right(self, own: Candidates, right: str | None) -> list[bool]:
-        if right is None:
+        if right is None or (self.by == LABEL and not own.labels):
             return [False] * len(own.texts)
         if self.by == LABEL:
             return [label == right for label in own.labels]
         if self.by == TEXT:
             return [trimmed(text) == right for text in own.texts]
         names = list(ascii_uppercase) if self.by == LETTER else map(str, count(self.first))
-        return [right.upper() == name for name, _ in zip(names, own.texts, strict=False)]
+        right = _NUMBER.sub(r"\1", right).upper()
+        return [right == name for name, _ in zip(names, own.texts, strict=False)]
 
     def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:
         keys = self.keys(rows, title, "choice", self.item)

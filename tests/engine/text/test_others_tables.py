@@ -30,6 +30,15 @@ WRITTEN = {
     "R write.csv.csv": '"","text","kind"\n"1","It is [MASK].","x"\n"2","No, it is not [MASK].","y"\n',
     "pandas to_csv.csv": ',text,kind\n0,It is [MASK].,x\n1,"No, it is not [MASK].",y\n',
     "Excel.csv": "\ufeffsep=;\r\ntext;kind\r\nIt is [MASK].;x\r\nNo, it is not [MASK].;y\r\n;\r\n",
+    "by hand.csv": '"text", "kind"\n"It is [MASK].", "x"\n"No, it is not [MASK].", "y"\n',
+    "two files in one.csv": CSV.replace('"No', '\ufeff"No'),
+    "two files in one.jsonl": "\n\ufeff".join(map(json.dumps, RECORDS)),
+    "below an empty line.json": f"\n \n{json.dumps(RECORDS, indent=1)}\n",
+    "names in other letters.jsonl": "".join(
+        json.dumps({f" \u200b{k}": v for k, v in row.items()}) for row in RECORDS[:1]
+    )
+    + "\n"
+    + json.dumps(RECORDS[1]),
     "pipes.csv": "text|kind\nIt is [MASK].|x\nNo, it is not [MASK].|y\n",
     "packed.csv.gz": gzip.compress(CSV.encode(), mtime=0),
     "packed without its ending.csv": gzip.compress(CSV.encode(), mtime=0),
@@ -57,7 +66,7 @@ def test_each_program_gives_the_same_rows(write, name):
     assert found.select(COLUMNS).rows() == WANTED
 
 
-def workbook(*rows, more=(), hidden=()) -> bytes:
+def workbook(*rows, more=(), hidden=(), merged="") -> bytes:
     """A workbook with one sheet of numbers and texts, hidden ones before it, and further empty ones."""
     cells = [
         f'<c r="{chr(65 + column)}{row}" '
@@ -94,7 +103,9 @@ def workbook(*rows, more=(), hidden=()) -> bytes:
             for row in range(1, len(rows) + 1)
         )
         files[f"xl/worksheets/sheet{i}.xml"] = (
-            f'<worksheet xmlns="{main}"><sheetData>{split if data else ""}</sheetData></worksheet>'
+            f'<worksheet xmlns="{main}"><sheetData>{split if data else ""}</sheetData>'
+            + (f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>' if merged else "")
+            + "</worksheet>"
         )
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -119,6 +130,8 @@ def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
     assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
         "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
     )
+    merged = workbook(("text", "kind"), ("a", "x"), ("b", None), ("c", "y"), merged="B2:B3")
+    assert rows_of(write(merged, "merged.xlsx"))[1].rows() == [("a", "x"), ("b", "x"), ("c", "y")]
     seen = write(workbook(("text", 2024.0), ("a", 1.0), hidden=["draft"]), "hidden.xlsx")  # what a person sees is read
     assert (rows_of(seen, labels=("2024",))[1].rows(), rows_of(seen, labels=())[0].notes) == ([("a", 1)], ())
     again = write(workbook(("text", "kind"), ("a", "x"), ("text", "kind"), ("b", "y")), "again.xlsx")
@@ -263,7 +276,11 @@ WRONG = {
         '{"text": "a", "kind": "x", "text": "b"}\n',
         ":1: the key 'text' stands there twice; write it once",
     ),
-    "twice.json": ('[\n {"text": "a"},\n {"text": "b", "text": "c"}\n]', ", row 2: the key 'text' stands there twice"),
+    "twice.json": ('[\n {"text": "a"},\n {"text": "b",\n  "text": "c"}\n]', ":3: the key 'text' stands there twice"),
+    "alike.json": (
+        '\n[{"text": "a"},{"te\\u200bxt": "b", "text": "c"}\n]',
+        ":2: the key 'text' stands there twice; write it once",
+    ),
     "number.jsonl": ('{"text": "a"}\n{"text": 3}\n', ":2: text is 3; a text is needed"),
     "pandas columns.json": (
         '{"text": {"0": "a", "1": "b"}, "kind": {"0": 1}}',
@@ -272,7 +289,7 @@ WRONG = {
     "cut.json": ('[{"text": "a"},\n{"text": "b"', ": not JSON (Expecting ',' delimiter: line 2 column 13"),
     "open.json": ('[{"text": "a"}', ": not JSON (Expecting ',' delimiter: line 1 column 15"),
     "two.json": ('[{"text": "a"}]\n[{"text": "b"}]', ": not JSON (Extra data: line 2 column 1"),
-    "values.json": ('[{"text": "a"},\n"b"]', ", row 2: '\"b\"' is not a JSON object; write one object per line"),
+    "values.json": ('[{"text": "a"},\n"b"]', ":2: '\"b\"' is not a JSON object; write one object per line"),
     "comment.csv": (
         "# version 2\ntext,kind\na,x\n",
         ":1: a line that begins with # is not a row of a table; remove it",
@@ -280,6 +297,19 @@ WRONG = {
     "comments.csv": (
         "text,kind\n# from here on\na,x\n",
         ":2: a line that begins with # is not a row of a table; remove",
+    ),
+    "a comment that looks like a row.csv": (
+        "text,kind\na,x\n# from here on, negated\n",
+        ":3: a line that begins with # is not a row of a table; remove it",
+    ),
+    "a comment among sentences.txt": ("text\na\n# negated\n", ":3: a line that begins with # is not a row"),
+    "a comma in each text, no name of a row.csv": (
+        "item,text\n1,No, he sleeps.\n2,Yes, he sleeps.\n",
+        ":2: 3 fields, but the header has 2; a text that has a comma must stand in double quotes",
+    ),
+    "a comma behind each row, no name of a row.csv": (
+        '"item","text","kind"\n1,He sleeps.,x,\n',
+        ":2: 4 fields, but the header has 3; a text that has a comma must stand in double quotes",
     ),
     "stray.csv": ("text,kind\nWell, a,x\n", ":2: 3 fields, but the header has 2; a text that has a comma"),
     "latin.csv": ("text,kind\nné,x\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
@@ -292,6 +322,12 @@ def test_what_is_wrong_is_named_by_file_and_line(write, name):
     content, message = WRONG[name]
     path = write(content, name)
     assert refusal(path, labels=()).startswith(f"{path}{message}")
+
+
+def test_spaces_within_names_of_columns_divide_no_fields(write):
+    pairs = write("good text,bad text\nHe sleeps.,He sleep.\n")
+    assert rows_of(pairs, ("good text", "bad text"), ())[1].rows() == [("He sleeps.", "He sleep.")]
+    assert rows_of(write("one text\nHe sleeps\n", "own.txt"), ("one text",), ())[1].rows() == [("He sleeps",)]
 
 
 def test_a_quotation_that_swallows_a_row_is_told(write):
@@ -307,7 +343,8 @@ def test_a_quotation_that_swallows_a_row_is_told(write):
 def test_the_exact_name_wins_an_ambiguous_one_is_refused_and_an_empty_one_is_none():
     table = open_table({"Kind": ["a"], "kind": ["b"], "Text": ["c"], "TEXT": ["d"], "Prefix ": ["e"]})
     assert find_column(table, "--group", None, ["kind"]) == "kind"
-    assert find_column(table, "--prefix", None, ["prefix"]) == "Prefix "
+    for given in (None, "Prefix", "\u200bPrefix "):  # as a person sees it
+        assert find_column(table, "--prefix", given, ["prefix"]) == "Prefix"
     assert find_column(table, "--prefix", "", ["prefix"]) is None
     with pytest.raises(InputError, match=r"is 'Text' or 'TEXT' the column 'text'\? Name one with --sentence COLUMN"):
         find_column(table, "--sentence", None, ["text"])
@@ -322,14 +359,21 @@ def test_files_of_a_folder_keep_their_names_apart_and_hidden_ones_are_left_alone
         write(b"\0\5\x16\7", name)
     table = open_table(tmp_path)
     assert [table.file(number) for number in range(3)] == ["dev.csv", "dev.tsv", "test"]
+    assert table.notes == ()
+    (tmp_path / "more").mkdir()
+    for name in ("README.md", "info.json", "dev.txt"):
+        write("text\na\n", name)
+    [note] = open_table(tmp_path).notes
+    assert note.startswith(f"{tmp_path / 'dev.csv'}: not read: dev.txt, info.json, more; the name of a table")
 
 
 def test_an_archive_is_the_folder_that_is_in_it(write, tmp_path):
     path = tmp_path / "own.zip"
+    apart = {".DS_Store": "", "data/.DS_Store": "", "README.md": "a", "data/README.md": "b"}
     members = {"data/b.csv": "text,kind\nb,x\n", "data/a.jsonl": '{"text": "a", "n": 1}\n', "notes.txt": "no table"}
     with zipfile.ZipFile(path, "w") as archive:
         archive.mkdir("data")
-        for name, text in {**members, "__MACOSX/data/._b.csv": "\0\5\x16\7"}.items():
+        for name, text in {**members, **apart, "__MACOSX/data/._b.csv": "\0\5\x16\7"}.items():
             archive.writestr(name, text)
     for name in ("b.csv", "a.jsonl"):
         (tmp_path / "own").mkdir(exist_ok=True)

@@ -157,6 +157,7 @@ def test_forms_of_tables_and_names_of_the_right_one_give_the_same(mini, tmp_path
     labelled = {"text": texts, "label": ["1", "2", "9"]}
     forms = {
         "number": ([{**QUESTION, "answer": 2}, {**QUESTION, "answer": 0}], {}),
+        "number beside missing ones": ([{**QUESTION, "answer": 2.0}, {**QUESTION, "answer": 0.0}], {}),
         "from 1": ([{**QUESTION, "answer": 3}], {}),
         "letter": ([{**QUESTION, "answer": "C"}], {}),
         "label": ([{**QUESTION, "choices": labelled, "answer": "9"}], {}),
@@ -232,6 +233,8 @@ def test_a_wrong_call_is_one_line(mini, tmp_path):
         ([numbers], {}, "does not show whether the first candidate has the number 0 or 1: give counts_from"),
         ([numbers, {**numbers, "answer": "B"}], {}, r"a\.jsonl:1: no candidate is right"),
         ([{"choices": "[]"}], {}, "no column 'answer'"),
+        ([{**numbers, "answer": "first"}], {}, "'first' is not the text, the label, the letter or the number of a"),
+        ([{"choices": "['a', 'b']", "answer": 0}], {}, r"a\.jsonl:1: choices holds no candidates; a list is needed"),
         ([numbers], {"right": "answer"}, "right says it row by row: give item"),
         ([numbers], {"counts_from": 2}, "counts_from=2: give 0 or 1"),
     ]
