@@ -19,8 +19,9 @@ from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
+from .blocks import Block
 from .model import Model
-from .sentences import OWN, TEXTS, holds, names_for_people
+from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
 
 OFFERED = ("folder", "sentences", "report", "tables")
@@ -184,10 +185,9 @@ class Run(Shown):
         """
         raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
 
-    def holds(self, text: str) -> pl.Expr:
-        """Over `sentence_rows`: whether a text, the expected word or the answer holds this, in lower or upper case."""
-        schema = self.sentence_rows().collect_schema()
-        return holds((name for name in (*TEXTS, "expected", "answer") if schema.get(name) == pl.String), text)
+    def sentence_blocks(self) -> Sequence[Block]:
+        """What `sentence_rows` consists of: blocks of which any one fits into memory with its texts."""
+        return [Block(self.sentence_rows(), lambda rows: rows)]
 
     def pair_rows(self) -> pl.LazyFrame | None:
         """Of items that are judged by two sentences: both, and the difference, in one row; None for other items.

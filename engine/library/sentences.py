@@ -18,9 +18,7 @@ Every table begins with these columns; the probe's own columns follow.
 The texts are built again from what the run has recorded: neither the model nor the data are opened.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-
-import polars as pl
+from collections.abc import Mapping, Sequence
 
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
@@ -52,9 +50,3 @@ def names_for_people(names: Sequence[str], own: Mapping[str, str], renamed: Mapp
         while room[name].casefold() in taken:
             room[name] = f"run_{room[name]}"
     return {name: users.get(name) or room[name] for name in names}
-
-
-def holds(columns: Iterable[str], text: str) -> pl.Expr:
-    """Whether one of the columns holds a text, in lower or upper case."""
-    own = pl.col(columns).str.to_lowercase().str.contains(text.lower(), literal=True)
-    return pl.any_horizontal(own).fill_null(value=False)

@@ -249,6 +249,7 @@ def _spelled(hole: Hole, name: str) -> pl.Expr:
 
     def spelled(words: pl.Series) -> pl.Series:
         own = words.drop_nulls().unique()
-        return words.replace_strict(own, pl.Series([hole.spell(word) for word in own], dtype=pl.String), default=None)
+        there = pl.Series(own.name, [hole.spell(word) for word in own], dtype=pl.String)
+        return words if there.equals(own) else words.replace_strict(own, there, default=None)
 
     return pl.col(name).map_batches(spelled, return_dtype=pl.String, is_elementwise=True)

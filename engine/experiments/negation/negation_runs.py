@@ -16,6 +16,7 @@ from ...basics.paths import with_home
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
+from ...library.blocks import Block
 from ...library.run import BY, Contrast, Run
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
@@ -27,7 +28,6 @@ from .reading import reading, scores_methods, selection_methods, told
 from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, TOKENS, TRIPLETS_FILE, Selection, of_one_token
 from .triplet_sentences import (
     scored_sentences,
-    scored_sentences_hold,
     selected_sentences,
     triplets_again,
     unselected_again,
@@ -287,14 +287,13 @@ class ScoresRun(Run):
         apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
-    def sentence_rows(self) -> pl.LazyFrame:
+    def sentence_blocks(self) -> Sequence[Block]:
         mask = mask_token(self.selection.record.metadata, self.folder)
         scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet
         return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
-    def holds(self, text: str) -> pl.Expr:
-        mask = mask_token(self.selection.record.metadata, self.folder)
-        return scored_sentences_hold(text, self.selection.every_triplet, self.selection.patterns, mask)
+    def sentence_rows(self) -> pl.LazyFrame:
+        return pl.concat(block.sentences for block in self.sentence_blocks())
 
     @property
     def conditions(self) -> dict[str, Any]:

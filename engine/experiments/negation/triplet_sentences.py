@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...inference.again import SHARING, Draw, Question, Sample
-from ...library.sentences import REPEATED, holds
+from ...library.blocks import Block
+from ...library.sentences import REPEATED
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
@@ -47,56 +48,25 @@ _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logpr
 
 def scored_sentences(
     scores: pl.LazyFrame, triplets: pl.DataFrame, patterns: PatternSet, coreference: str, mask: str
-) -> pl.LazyFrame:
+) -> list[Block]:
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
-    scored = scored.with_columns(_looked_up(_with_main_form(triplets.lazy()).collect()))
-    own = (scored.filter(pl.col("pattern") == pattern.name) for pattern in patterns.all)
-    rows = zip(own, patterns.all, strict=True)
-    return pl.concat([_sentences(words, pattern, patterns.slots, coreference, mask) for words, pattern in rows])
+    words = _looked_up(_with_main_form(triplets.lazy()).collect())
 
+    def block(pattern: Pattern) -> Block:
+        def shown(rows: pl.LazyFrame) -> pl.LazyFrame:
+            return _sentences(rows.with_columns(words), pattern, patterns.slots, coreference, mask)
 
-def scored_sentences_hold(text: str, triplets: pl.DataFrame, patterns: PatternSet, mask: str) -> pl.Expr:
-    """`Run.holds` over `scored_sentences`; sentences are built only where the text may begin or end inside a verb."""
-    text = text.lower()
-    triplets = _with_main_form(triplets.lazy()).drop(_HAS_ONE).collect()
-    verb = column(VERB)
-    places = triplets.drop("triplet", verb, _MAIN, AT_MASK, strict=False).to_struct().rle_id()
-    around = triplets.filter(places != places.shift(fill_value=-1)).with_columns(pl.lit("\0").alias(verb))
-    words = triplets[verb].cast(pl.Categorical)
-    verbs = words.unique().cast(pl.String)
-    texts = verbs.str.to_lowercase().to_list()
-    parts = [(text[:at], text[at:]) for at in range(len(text) + 1)]
+        return Block(scored.filter(pl.col("pattern") == pattern.name), shown)
 
-    def may_begin_or_end_in(word: str) -> bool:
-        ends = any(end and (word.startswith(end) or end.startswith(word)) for _, end in parts)
-        return ends or any(start and word.endswith(start) for start, _ in parts)
-
-    inside = words.is_in(verbs.filter([text in word for word in texts]).cast(words.dtype).implode())
-    close = words.is_in(verbs.filter([may_begin_or_end_in(word) for word in texts]).cast(words.dtype).implode())
-    found = {}
-    for pattern in patterns.all:
-        has_rule = any(hole.slot == VERB and hole.elision for hole in pattern.holes)
-        built = [sentence_texts(pattern, _masks(triplets, mask)).alias("sentence")]
-        has = around.select(built).select(holds(["sentence"], text)).to_series().gather(places)
-        has = has | inside if VERB in pattern.slots else has
-        unsure = ~has & (pl.repeat(True, len(has), eager=True) if has_rule else close)
-        exact = triplets.filter(unsure).select(*built, expected_verbs(pattern, _MAIN).alias("expected"))
-        has = has.scatter(unsure.arg_true(), exact.select(holds(exact.columns, text)).to_series())
-        expected = inside
-        if AT_MASK in triplets.columns or pattern.mask.elision:
-            expected = triplets.select(expected_verbs(pattern, _MAIN)).select(holds([_MAIN], text)).to_series()
-        found[pattern.name] = has | expected
-    looked_up = _looked_up(triplets.select("triplet", **found), "item")
-    own = [(pl.col("condition") == name) & own for name, own in zip(found, looked_up, strict=True)]
-    return pl.any_horizontal(holds(["answer"], text), *own)
+    return [block(pattern) for pattern in patterns.all]
 
 
 def _masks(rows: pl.DataFrame | pl.LazyFrame, mask: str) -> str | pl.Expr:
     return pl.lit(mask).repeat_by(TOKENS).list.join("") if TOKENS in rows.collect_schema() else mask
 
 
-def _looked_up(triplets: pl.DataFrame, key: str = "triplet") -> list[pl.Expr]:
+def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
     """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
     if not triplets["triplet"].is_sorted():  # as the program writes them
         triplets = triplets.sort("triplet")
@@ -104,9 +74,12 @@ def _looked_up(triplets: pl.DataFrame, key: str = "triplet") -> list[pl.Expr]:
 
     def column_of(words: pl.Series) -> pl.Expr:
         def found(wanted: pl.Series) -> pl.Series:
+            first, n = numbers.search_sorted(wanted[:1]).sum(), len(wanted)
+            if n and numbers[first : first + n].equals(wanted):  # one beside the other, as they are scored
+                return words[first : first + n]
             return words.gather(numbers.search_sorted(wanted))
 
-        return pl.col(key).map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
+        return pl.col("triplet").map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
 
     return [column_of(words) for words in triplets.drop("triplet").get_columns()]
 

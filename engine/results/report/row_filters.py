@@ -68,17 +68,30 @@ def filtered(rows: pl.LazyFrame, wanted: Sequence[str], place: object, option: s
     Raises InputError for a column or a value that the rows do not have.
     """
     schema = rows.collect_schema()
-    conditions = [_condition(rows, schema, one, place) for one in Filter.parse(wanted, schema.names(), option)]
-    return rows.filter(*conditions) if conditions else rows
+    found = conditions(schema, wanted, place, option)
+    for one in Filter.parse(wanted, schema.names(), option):
+        if one.sign == "=" and schema[one.column] in (pl.String, pl.List(pl.String)):
+            _known_values(rows, one, place)
+    return rows.filter(*found) if found else rows
+
+
+def conditions(schema: pl.Schema, wanted: Sequence[str], place: object, option: str = "--where") -> list[pl.Expr]:
+    """What rows of these columns must be; InputError for a column that they do not have, or a value of another type."""
+    return [_condition(schema, one, place) for one in Filter.parse(wanted, schema.names(), option)]
 
 
 def ordered(rows: pl.LazyFrame, column: str, place: object, option: str = "--sort") -> pl.LazyFrame:
     """The rows by a column, the smallest first; the largest first with `-COLUMN`. Rows without a value are the last."""
-    names = rows.collect_schema().names()
+    name, descending = sorted_by(column, rows.collect_schema().names(), place, option)
+    return rows.sort(name, descending=descending, nulls_last=True, maintain_order=True)
+
+
+def sorted_by(column: str, names: Sequence[str], place: object, option: str = "--sort") -> tuple[str, bool]:
+    """The column that `COLUMN` or `-COLUMN` means, and whether the largest is first; InputError without such a one."""
     descending = column not in names and column.startswith("-")
     name = column.removeprefix("-") if descending else column
     _known(name, names, f"{option} {column}", place)
-    return rows.sort(name, descending=descending, nulls_last=True, maintain_order=True)
+    return name, descending
 
 
 def _known(name: str, names: Sequence[str], said: str, place: object) -> None:
@@ -87,7 +100,18 @@ def _known(name: str, names: Sequence[str], said: str, place: object) -> None:
         raise InputError(f"{said}: the sentences of {place} have no such column: {hint}".rstrip())
 
 
-def _condition(rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter, place: object) -> pl.Expr:
+def _known_values(rows: pl.LazyFrame, wanted: Filter, place: object) -> None:
+    words = pl.col(wanted.column).explode() if rows.collect_schema()[wanted.column] == pl.List else wanted.column
+    known = rows.select(words).unique(maintain_order=True).drop_nulls().collect().to_series().to_list()
+    for value in wanted.values:
+        if value not in known:
+            near = did_you_mean(value, known)
+            few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
+            hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
+            raise InputError(f"{wanted.said(value)}: {place} does not have it: {hint}".rstrip())
+
+
+def _condition(schema: pl.Schema, wanted: Filter, place: object) -> pl.Expr:
     _known(wanted.column, schema.names(), wanted.said(wanted.values[0]), place)
     column, kind = pl.col(wanted.column), schema[wanted.column]
     if wanted.sign == "~":
@@ -104,19 +128,9 @@ def _condition(rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter, place: obj
         values = list(wanted.values)
     if wanted.sign != "=":
         return _COMPARED[wanted.sign](column, values[0])
-    if kind not in (pl.String, pl.List(pl.String)):
-        return column.is_in(values)
-    words = column if kind == pl.List else pl.concat_list(column)  # several words in one cell
-    known = rows.select(words.explode().unique(maintain_order=True).drop_nulls()).collect().to_series().to_list()
-    for value in values:
-        if value not in known:
-            near = did_you_mean(value, known)
-            few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
-            hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
-            raise InputError(f"{wanted.said(value)}: {place} does not have it: {hint}".rstrip())
-    if kind == pl.String:
-        return column.is_in(values)
-    return pl.any_horizontal(words.list.contains(value) for value in values)
+    if kind == pl.List(pl.String):  # several words in one cell
+        return pl.any_horizontal(column.list.contains(value) for value in values)
+    return column.is_in(values)
 
 
 def _number(wanted: Filter, value: str) -> float:

@@ -1,29 +1,29 @@
-"""The items of some runs as one lazy frame, and what a page asks of it: some rows, groups with counts, one item.
+"""The items of some runs, and what a page asks of it: some rows, groups with counts, one item.
 
-Nothing is kept in memory but the numbers of the rows that were asked for last, in their order: 4 bytes a row.
+Nothing is kept but the numbers of the rows that were asked for last, in their order: 4 bytes a row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
+from ...library.blocks import Block, Blocks, Order
 from ...library.run import Run
 from ...library.sentences import FAILED, TEXTS
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
-from ..report.row_filters import filtered, ordered
+from ..report.row_filters import conditions, ordered, sorted_by
 
 MOST_GROUPS = 200
 MOST_ALIKE = 100  # rows of one item
-_NUMBER = "number of the row"
 _PLACE = "the runs"
-_FOUND = "found by the search"
-_KEYS = ("dataset", "condition", "item", "role", "candidate", "row")
-_FIRST = 1_000  # rows of a sort that are found without the whole order
+_SEARCHED = (*TEXTS, "expected", "answer")
+_FIRST = 1_000  # rows that tell which columns have values
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,6 @@ class Query:
     where: tuple[str, ...] = ()  # as `--where` of `negengine show`
     search: str = ""  # what a sentence, its expected word or its answer holds, in lower or upper case
     sort: str = ""  # a column, or `-COLUMN` for the largest first; without one, as the runs have them
-
-    @classmethod
-    def read(cls, document: Any) -> "Query":
-        """From a page's JSON; another form is an InputError."""
-        match document:
-            case {"where": list(where), "search": str(search), "sort": str(sort)} if all(
-                isinstance(text, str) for text in where
-            ):
-                return cls(tuple(where), search, sort)
-        raise InputError("a question has `where`, a list of texts, and the texts `search` and `sort`")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,80 +46,74 @@ class Items:
         return cls(open_alike(runs))
 
     @cached_property
-    def rows(self) -> pl.LazyFrame:
+    def _blocks(self) -> Blocks:
         """The columns of `Run.sentences`; those of several runs have the model's name before them."""
-        return self._rows(lambda _: [])
+        names = labels(self.runs) if len(self.runs) > 1 else [""]
+        each = zip(self.runs, names, strict=True)
+        return Blocks([_for_people(block, run, name) for run, name in each for block in run.sentence_blocks()])
 
-    def _rows(self, more: Callable[[Run], Sequence[pl.Expr]]) -> pl.LazyFrame:
-        frames = [run.for_people(run.sentence_rows().with_columns(more(run))) for run in self.runs]
-        if len(frames) > 1:
-            named = zip(frames, labels(self.runs), strict=True)
-            frames = [frame.select(pl.lit(name).alias(MODEL), pl.all()) for frame, name in named]
-        return pl.concat(frames, how="diagonal_relaxed")
+    @property
+    def rows(self) -> pl.LazyFrame:
+        return self._blocks.rows
 
-    @cached_property
-    def schema(self) -> pl.Schema:
-        return self.rows.collect_schema()
+    @property
+    def total(self) -> int:
+        return self._blocks.total
 
     @cached_property
     def columns(self) -> list[dict[str, str]]:
         """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
-        some = self._at(self.rows.select(self._places).head(_FIRST).collect(engine="streaming"))
-        known = {name for name in self.schema if some is not None and some[name].count()}
-        rest = self.rows.select(name for name in self.schema if name not in known)  # few columns, if any
+        some = self._blocks.at(pl.int_range(min(self.total, _FIRST), dtype=pl.UInt32, eager=True))
+        known = {name for name in self._blocks.schema if some[name].count()}
+        rest = self.rows.select(name for name in self._blocks.schema if name not in known)  # few columns, if any
         known |= {own.name for own in rest.select(pl.all().is_not_null().any()).collect() if own.item()}
         own = self.runs[0].own_columns.values()
         first = (MODEL, *own, "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
-        names = dict.fromkeys([*(name for name in first if name in self.schema), *self.schema])
-        return [{"name": name, "kind": _kind(self.schema[name])} for name in names if name in known]
+        names = dict.fromkeys([*(name for name in first if name in self._blocks.schema), *self._blocks.schema])
+        return [{"name": name, "kind": _kind(self._blocks.schema[name])} for name in names if name in known]
 
-    @cached_property
-    def total(self) -> int:
-        return int(self.rows.select(pl.len()).collect().item())
+    def _conditions(self, query: Query) -> list[pl.Expr]:
+        found = conditions(self._blocks.schema, query.where, _PLACE, "filter")
+        if query.search:
+            texts = pl.col(name for name in _SEARCHED if self._blocks.schema.get(name) == pl.String)
+            found.append(pl.any_horizontal(texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)))
+        return found
 
-    def wanted(self, query: Query, *, numbered: bool = False) -> pl.LazyFrame:
+    def wanted(self, query: Query) -> pl.LazyFrame:
         """The rows that a question lets through, in their order."""
-        rows = self._rows(lambda run: [run.holds(query.search).alias(_FOUND)]) if query.search else self.rows
-        rows = filtered(rows.with_row_index(_NUMBER) if numbered else rows, query.where, _PLACE, "filter")
-        rows = rows.filter(_FOUND).drop(_FOUND) if query.search else rows
+        rows = self.rows.filter(*self._conditions(query), True)
         return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
-        if not (query.where or query.search or (query.sort and start + count > _FIRST)):
-            places, wanted = self.wanted(query).select(self._places).slice(start, count), self.total
-        else:
-            numbers = _numbers(self, query)
-            places, wanted = self.rows.select(pl.col(self._places).gather(numbers.slice(start, count))), len(numbers)
-        if (found := self._at(places.collect(engine="streaming"))) is None:
-            found = self.wanted(query).slice(start, count).collect(engine="streaming")
-        return {"rows": values(found), "wanted": wanted, "total": self.total}
+        numbers, order = _asked(self, query)
+        rows = self._blocks.at(order.page(start, count) if order else numbers.slice(start, count))
+        return {"rows": values(rows), "wanted": len(numbers), "total": self.total}
 
-    def _at(self, places: pl.DataFrame) -> pl.DataFrame | None:
-        """The rows of these places, in their order; None if nothing tells two of them apart."""
-        # A filter composes these rows alone, a slice of a union all rows.
-        same = [pl.col(name).is_in(places[name].unique().implode(), nulls_equal=True) for name in places.columns]
-        rows = self.rows.filter(same).collect(engine="streaming")
-        found = places.join(rows, on=places.columns, how="left", nulls_equal=True, maintain_order="left")
-        return found.select(rows.columns) if len(found) == len(places) else None
-
-    @cached_property
-    def _named(self) -> dict[str, str]:
-        return self.runs[0].named_for_people(self.runs[0].sentence_rows().collect_schema().names())
-
-    @cached_property
-    def _places(self) -> list[str]:
-        """The columns that tell rows apart."""
-        return [*([MODEL] if len(self.runs) > 1 else []), *(self._named[name] for name in _KEYS if name in self._named)]
+    def asked(self, query: Query) -> tuple[pl.Series, Order | None]:
+        """The numbers of the wanted rows, and their order."""
+        numbers = self._blocks.found(self._conditions(query))
+        by = sorted_by(query.sort, self._blocks.schema.names(), _PLACE, "sort") if query.sort else None
+        return numbers, by and Order(self._blocks, numbers, *by)
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
-        if column not in self.schema:
+        if column not in self._blocks.schema:
             raise InputError(f"the runs have no column {column!r}")
+        wanted, by, of = self._conditions(query), pl.col(column), None
+        if column in TEXTS:  # nearly as many as rows: only those that are shown are built whole
+            hashes = (
+                rows.filter(*wanted, True).select(by.hash()).collect(engine="streaming")
+                for _, rows in self._blocks.each()
+            )
+            found, n = np.unique(pl.concat(hashes).to_series(), return_counts=True)
+            frequent = pl.Series(found[np.argsort(-n, kind="stable")[:MOST_GROUPS]])
+            wanted, of = [*wanted, by.hash().is_in(frequent.implode())], len(n)
         counts = [pl.len().alias("n"), pl.col(FAILED).count().alias("judged"), pl.col(FAILED).sum().alias(FAILED)]
-        rows = self.wanted(Query(query.where, query.search)).group_by(pl.col(column).alias("value")).agg(counts)
-        found = rows.sort("n", "value", descending=[True, False]).collect(engine="streaming")
-        return {"groups": found.head(MOST_GROUPS).to_dicts(), "of": len(found)}
+        each = (rows.filter(*wanted, True).group_by(by.alias("value")).agg(counts) for _, rows in self._blocks.each())
+        counted = pl.concat([rows.collect(engine="streaming") for rows in each]).group_by("value").sum()
+        counted = counted.sort("n", "value", descending=[True, False])
+        return {"groups": counted.head(MOST_GROUPS).to_dicts(), "of": of or len(counted)}
 
     def alike(self, query: Query, number: int) -> dict[str, Any]:
         """Of one of the wanted rows: the rows of all models and conditions that belong to the same item."""
@@ -141,10 +125,12 @@ class Items:
     @cached_property
     def keys(self) -> list[str]:
         """The columns that all rows of an item share."""
-        shared, apart = self.runs[0].minimal_pairs
-        known = [name for name in self.runs[0].sentence_keys if name not in apart and name in self._named]
+        run = self.runs[0]
+        named = run.named_for_people(run.sentence_rows().collect_schema().names())
+        shared, apart = run.minimal_pairs
+        known = [name for name in run.sentence_keys if name not in apart and name in named]
         is_number = len(self.runs) == 1 and shared == "item"  # which is found faster than words
-        return [self._named[name] for name in ([] if is_number else known) or [shared]]
+        return [named[name] for name in ([] if is_number else known) or [shared]]
 
     def sample(self, most: int) -> pl.LazyFrame:
         """All rows, or those of items that are drawn at random, with seed 0, so that about so many rows remain."""
@@ -156,9 +142,16 @@ class Items:
 
 
 @lru_cache(maxsize=1)  # of the last question, whose pages are asked for one by one
-def _numbers(items: Items, query: Query) -> pl.Series:
-    """The numbers of the wanted rows, in their order."""
-    return items.wanted(query, numbered=True).select(_NUMBER).collect(engine="streaming").to_series()
+def _asked(items: Items, query: Query) -> tuple[pl.Series, Order | None]:
+    return items.asked(query)
+
+
+def _for_people(block: Block, run: Run, model: str) -> Block:
+    def shown(rows: pl.LazyFrame) -> pl.LazyFrame:
+        found = run.for_people(block.shown(rows))
+        return found.select(pl.lit(model).alias(MODEL), pl.all()) if model else found
+
+    return Block(block.recorded, shown)
 
 
 def _kind(dtype: pl.DataType) -> str:

@@ -2,13 +2,16 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
+
+import msgspec
 
 from ...basics.errors import InputError
 from ..report.row_files import RowFile
@@ -16,6 +19,7 @@ from .items import Items, Query
 from .page import library, page
 
 MOST_ROWS = 500  # of one answer
+_Kind = TypeVar("_Kind")
 _MOST_BYTES = 1_000_000  # of one question
 _SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 _FILES = {".csv": "text/csv; charset=utf-8", ".xlsx": _SHEET}
@@ -44,24 +48,35 @@ class Viewer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
-    def answer(self, path: str, asked: Mapping[str, Any]) -> Any:
+    def answer(self, path: str, body: bytes) -> Any:
         """The answer to a question of the page; InputError if there is none."""
-        query = Query.read(asked.get("query"))
-        questions: dict[str, Callable[[], Any]] = {
-            "/rows": lambda: self.items.page(query, _whole(asked, "start"), min(_whole(asked, "count"), MOST_ROWS)),
-            "/groups": lambda: self.items.groups(query, str(asked.get("column"))),
-            "/alike": lambda: self.items.alike(query, _whole(asked, "row")),
-        }
-        if path not in questions:
-            raise InputError(f"no question {path}")
-        return questions[path]()
+        asked = _read(body, Asked)
+        match path:
+            case "/rows":
+                return self.items.page(asked.query, asked.start, min(asked.count, MOST_ROWS))
+            case "/groups":
+                return self.items.groups(asked.query, asked.column)
+            case "/alike":
+                return self.items.alike(asked.query, asked.row)
+        raise InputError(f"no question {path}")
 
 
-def _whole(asked: Mapping[str, Any], name: str) -> int:
-    value = asked.get(name)
-    if not isinstance(value, int) or value < 0:
-        raise InputError(f"{name}: {value!r} is not a whole number from 0 on")
-    return value
+@dataclass(frozen=True)
+class Asked:
+    """What the page asks, as its JSON has it."""
+
+    query: Query
+    start: Annotated[int, msgspec.Meta(ge=0)] = 0
+    count: Annotated[int, msgspec.Meta(ge=0)] = 0
+    row: Annotated[int, msgspec.Meta(ge=0)] = 0
+    column: str = ""
+
+
+def _read(body: bytes, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise InputError(f"not a question of the page: {error}") from None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -93,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(b"too long", "text/plain", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         body = self.rfile.read(length)
-        self._guarded(lambda: self._json(self.server.answer(urlsplit(self.path).path, _document(body))))
+        self._guarded(lambda: self._json(self.server.answer(urlsplit(self.path).path, body)))
 
     def _is_allowed(self, token: str) -> bool:
         good = secrets.compare_digest(token.encode(), self.server.token.encode())
@@ -109,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
 
     def _file(self, suffix: str, question: str) -> None:
-        rows = self.server.items.wanted(Query.read(_document(question.encode())))
+        rows = self.server.items.wanted(_read(question.encode(), Query))
         with TemporaryDirectory(prefix="negengine-view-") as folder:
             path = Path(folder) / f"rows{suffix}"
             RowFile(path).write(rows)
@@ -133,13 +148,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         """Requests are not told."""
-
-
-def _document(body: bytes) -> Any:
-    try:
-        found = json.loads(body or b"null")
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise InputError("a question is a JSON object")
-    return found

@@ -177,6 +177,8 @@ async function alike(number) {
 
 async function values() {
   const column = byId("column").value
+  byId("values").replaceChildren()
+  if (LONG.includes(column)) return  // nearly each text is another one
   const {groups} = await source.groups(column)
   byId("values").replaceChildren(...groups.slice(0, 100).map(own => element("option", "", {value: String(own.value)})))
 }
@@ -188,6 +190,7 @@ const open = event => {
 byId("rows").addEventListener("click", open)
 byId("rows").addEventListener("keydown", open)
 for (const id of ["column", "by"]) byId(id).append(...names.map(name => element("option", name, {value: name})))
+byId("by").value = names.find(name => name !== "model" && !LONG.includes(name)) ?? names[0]
 byId("by").onchange = count
 byId("counted").ontoggle = () => byId("counted").open && count()
 byId("value").onfocus = () => values().catch(told)
