@@ -146,14 +146,6 @@ def _of_the_machine(error: Exception) -> str:
     return shortened(f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
 
 
-def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        show(f"negengine {version('negengine')}")
-        ctx.exit()
-
-
 def _print_completion(ctx: click.Context, _option: click.Parameter, shell: str | None) -> None:
     if shell and (made := get_completion_class(shell)) is not None:
         show(made(app, {}, "negengine", _COMPLETE).source())
@@ -169,25 +161,12 @@ app = AllCommands(
     help="Negation probes of language models, at the speed of the hardware.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-            help="Show the version and exit.",
-        ),
-        click.Option(
-            ["--completion"],
-            type=click.Choice(["bash", "zsh", "fish"]),
-            is_eager=True,
-            expose_value=False,
-            callback=_print_completion,
-            help=_COMPLETION,
-        ),
-    ],
 )
+click.version_option(message="negengine %(version)s", package_name="negengine")(app)
+_SHELLS = click.Choice(["bash", "zsh", "fish"])
+click.option(
+    "--completion", type=_SHELLS, is_eager=True, expose_value=False, callback=_print_completion, help=_COMPLETION
+)(app)
 
 
 def say_interrupted() -> None:

@@ -4,7 +4,6 @@ All models of a device give their batches to one queue. `gathered` runs several 
 others while one waits, as close calls wait for the low-precision model.
 """
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -146,8 +145,8 @@ def sentences_in(batch_tokens: int, length: int) -> int:
 QUEUES: WeakValueDictionary[tuple[str, int], Executor] = WeakValueDictionary()
 
 
-class Runner(ABC):
-    """A session on a device, whose threads each run one batch or one job at a time: `Cores`, `Filled`."""
+class Runner:
+    """A session on a device, whose threads each run one batch or one job at a time."""
 
     def __init__(self, session: ort.InferenceSession, count: int, name: str) -> None:
         self._session, self._options = session, ort.RunOptions()
@@ -162,9 +161,12 @@ class Runner(ABC):
         # In the context of the run that asks: the threads of a device work for several runs of a process.
         return self._queue.submit(copy_context().run, work, *given)
 
-    @abstractmethod
     def _run(self, batch: Batch, advance: Advance) -> None:
         """Decide about the sentences of one batch."""
+        found = self.run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
+        for own, array in zip(batch.outputs, found, strict=True):
+            own[:] = array
+        advance(len(batch))
 
     def run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         """Run one batch in this thread: some outputs of the graph."""

@@ -8,7 +8,7 @@ import onnxruntime as ort
 
 from ..basics.errors import InputError, StoppedError, first_line
 from . import tally
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner, sentences_in
+from .batches import Array, Feeds, Runner, sentences_in
 from .session import Device
 
 _FEWEST_SENTENCES = 8
@@ -38,12 +38,6 @@ class Filled(Runner):
         super().__init__(session, at_a_time, str(device))
         self._device, self._lock = device, threading.Lock()
         self._tokens = self._wanted = batch_tokens
-
-    def _run(self, batch: Batch, advance: Advance) -> None:
-        found = self.run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
-        for own, array in zip(batch.outputs, found, strict=True):
-            own[:] = array
-        advance(len(batch))
 
     def run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         while True:

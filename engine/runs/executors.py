@@ -114,23 +114,25 @@ def overlap(
     being finished. An exception ends the run once the other two have come to rest; what is finished stays finished.
     """
     with ThreadPoolExecutor(1, "prepare") as before, ThreadPoolExecutor(1, "finish") as after:
-        ahead: Future[Prepared] | None = None
         behind: Future[None] | None = None
-        keys = iter(keys)
-        key = next(keys, None)
-        if key is not None:
-            ahead = before.submit(prepare, key)
-        while key is not None and ahead is not None:
-            prepared = ahead.result()
-            following = next(keys, None)
-            ahead = before.submit(prepare, following) if following is not None else None
+        for key, prepared in _ahead(before, prepare, iter(keys)):
             computed = compute(key, prepared)
             if behind is not None:
                 behind.result()
             behind = after.submit(finish, key, computed)
-            key = following
         if behind is not None:
             behind.result()
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, prepare: Callable[[Key], Prepared], keys: Iterator[Key]
+) -> Iterator[tuple[Key, Prepared]]:
+    """Each key, and what is prepared for it; the one behind it is prepared meanwhile."""
+    waiting = [(key, pool.submit(prepare, key)) for key in islice(keys, 1)]
+    while waiting:
+        key, prepared = waiting[0][0], waiting[0][1].result()
+        waiting = [(following, pool.submit(prepare, following)) for following in islice(keys, 1)]
+        yield key, prepared
 
 
 def side_by_side(

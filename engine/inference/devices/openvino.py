@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import onnxruntime as ort
 
 from ...basics.versions import requirement
-from ..batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner
+from ..batches import Array, Feeds, Runner
 from ..exported import BF16, ExportedModel
 from ..machine import instruction_sets, machine
 from ..plugin import PluginDevice
@@ -133,9 +133,3 @@ class _Cores(Runner):
         finally:
             self._free.put(session)
         return found
-
-    def _run(self, batch: Batch, advance: Advance) -> None:
-        found = self.run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
-        for own, array in zip(batch.outputs, found, strict=True):
-            own[:] = array
-        advance(len(batch))
