@@ -3,10 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
+MOST_STEPS = 10**15
 _COMMIT = re.compile(r"[0-9a-f]{12,40}")
-_VALUE = r"(?P<number>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?P<scale>[kKmMbB]?)"
-_NUMBER = rf"{_VALUE}(?![0-9A-Za-z]|[.,][0-9])"
+_SCALED = "(?P<scale>[kKmMbB]?)"
+_WHOLE = rf"(?P<number>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]{{1,15}}){_SCALED}"
+# Behind or before a word, also 2.5B and 1e5.
+_VALUE = _WHOLE.replace("{1,15}", r"{1,15}(?:\.[0-9]{1,9}(?=[eEkKmMbB]))?(?:[eE]\+?[0-9]{1,2})?")
+_END = r"(?![0-9A-Za-z]|[.,][0-9])"
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9}
 # The first of these words that a name has counts.
 _WORDS = {
@@ -17,7 +22,7 @@ _WORDS = {
 }
 _FURTHER = r"(?:[-_](?P<further>[0-9]{1,15}(?:_[0-9]{3})*)(?![0-9A-Za-z.]))?"  # 1_000 is a thousand, or a step 1
 _BEHIND = {
-    word: re.compile(rf"(?<![A-Za-z])(?:{forms})[-_=. ]*{_NUMBER}{_FURTHER}", re.IGNORECASE)
+    word: re.compile(rf"(?<![A-Za-z])(?:{forms})[-_=. ]*{_VALUE}{_END}{_FURTHER}", re.IGNORECASE)
     for word, forms in _WORDS.items()
 }
 _BEFORE = {
@@ -26,7 +31,7 @@ _BEFORE = {
 }
 # A number without such a word; not that of a seed, a learning rate, a run or a version, nor a power such as 2e-5.
 _ALONE = re.compile(
-    rf"(?<![0-9.,])(?<!seed)(?<!seed[-_=])(?<!lr)(?<!lr[-_=])(?<!run)(?<!run[-_=])(?<!v)(?<![0-9]e)(?<![0-9]e-){_NUMBER}",
+    rf"(?<![0-9.,])(?<!seed)(?<!seed[-_=])(?<!lr)(?<!lr[-_=])(?<!run)(?<!run[-_=])(?<!v)(?<![0-9]e)(?<![0-9]e-){_WHOLE}{_END}",
     re.IGNORECASE,
 )
 
@@ -81,4 +86,6 @@ def _further(pattern: re.Pattern[str], name: str) -> tuple[int, ...]:
 
 
 def _numbers(pattern: re.Pattern[str], name: str) -> list[int]:
-    return [int(one["number"].replace(",", "")) * _SCALE[one["scale"].lower()] for one in pattern.finditer(name)]
+    """The whole numbers that it finds, up to the largest step."""
+    found = [Decimal(one["number"].replace(",", "")) * _SCALE[one["scale"].lower()] for one in pattern.finditer(name)]
+    return [int(number) for number in found if number <= MOST_STEPS and number == int(number)]

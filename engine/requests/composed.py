@@ -37,7 +37,7 @@ Rows = NDArray[np.int64]
 class Composed(Source):
     """Each pattern over each row of words, a source of `RequestStage`. A part is a range of rows, pattern by pattern.
 
-    A request has the columns of its row, `condition` and `pattern`; a reason in `why` where it lacks a word.
+    A request has the columns of its row, `condition`, `pattern` and `role`; a reason in `why` where it lacks a word.
     """
 
     words: pl.DataFrame  # null where a word cannot be written
@@ -62,8 +62,9 @@ class Composed(Source):
         rows = self.words.slice(part.start, len(part))
         slots = rows.select(pl.col(name).alias(column(slot)) for slot, name in self.columns.items())
         for condition, pattern in self.patterns:
+            named = {"pattern": pl.lit(pattern.name), "role": pl.lit(str(pattern.role))}
             texts = slots.select(text=sentence_texts(pattern, MASK), word=expected_verbs(pattern))
-            own = rows.with_columns(*texts, condition=pl.lit(condition), pattern=pl.lit(pattern.name))
+            own = rows.with_columns(*texts, condition=pl.lit(condition), **named)
             lacks = pl.any_horizontal(pl.col("text", "word").is_null())
             made.append(own.with_columns(pl.when(lacks).then(pl.lit(NOT_A_TEXT)).alias(WHY), **self.keys))
         return complete(pl.concat(made), self.kind, self.dataset)

@@ -29,8 +29,9 @@ def published(experiment, rows, told=None):
 
 def asked_run(kind, summary, items=None, model="mini", **attributes):
     """A run with these results."""
+    identity = {"model": model, "labels": ["entailment", "neutral", "contradiction"], "ranks": [1, 50]}
     return changed(
-        kind(Path(), StageRecord({"model": model, "labels": ["entailment", "neutral", "contradiction"]}, 1)),
+        kind(Path(), StageRecord(identity, 1)),
         summary=summary,
         items=items,
         **attributes,

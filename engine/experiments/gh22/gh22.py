@@ -32,7 +32,18 @@ from ...runs.results import finished_stage, read_frame
 from ...runs.stage import Files, FinishedParts
 from ...text.bundled import lexicon_path
 from ...text.lexicon import Lexicon, load_lexicon
-from ...text.pattern import ACT_SLOTS, NAME, PROFESSION, PRONOUN, SLOTS, Pattern, PatternSet, column, sentence_texts
+from ...text.pattern import (
+    ACT_SLOTS,
+    NAME,
+    PROFESSION,
+    PRONOUN,
+    SLOTS,
+    Pattern,
+    PatternSet,
+    Role,
+    column,
+    sentence_texts,
+)
 from ...text.pattern_files import load_patterns
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines
@@ -49,13 +60,11 @@ PATTERNS_KEY = "{} patterns sha256"  # of a variant's patterns in the identity
 _WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
 _ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
 _COLUMNS = {**_WORDS, **_ACTS}
-_RANK = pl.col("split").str.extract(r"@(\d+)$")
-_SPLIT = {"pattern": pl.col("split").str.extract(r"^(\w+)@"), "rank": _RANK}  # of `1P@50`
-_NUMBER = {**_SPLIT, "number": _SPLIT["pattern"].str.head(-1)}
+_SPLIT, _ACT = "{}@{}", "ACT"  # the name of a pattern and a rank in the summary, and of ACTs themselves
 
 
 class Variant(StrEnum):
-    """A set of patterns in pairs, whose names end in P (affirmative) and N; the value is the condition."""
+    """A set of patterns in pairs: an affirmative one, then its negation. The value is the condition."""
 
     ORIGINAL = "original"  # Table 2 of the paper
     CONNECTIVE = "connective"  # a connective begins the target (Table 1)
@@ -65,6 +74,12 @@ class Variant(StrEnum):
 def load_variant(variant: Variant) -> PatternSet:
     """The bundled patterns of a variant."""
     return load_patterns("gh22" if variant is Variant.ORIGINAL else f"gh22-{variant}", (*SLOTS, *ACT_SLOTS))
+
+
+def in_pairs(patterns: PatternSet) -> Iterator[tuple[Pattern, Pattern]]:
+    """Each affirmative pattern of a variant with its negation, in the order of Table 2."""
+    sides = ([own for own in patterns.scored if own.role is role] for role in (Role.CONTROL, Role.FORBIDDEN))
+    yield from zip(*sides, strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +96,32 @@ class Gh22Run(RequestedRun):
     def patterns(self) -> dict[Variant, PatternSet]:
         sets = self.record.metadata["pattern sets"]
         return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """What the splits of the summary are: pattern, its number in Table 2, polarity (P or N), and rank."""
+        of: dict[str, tuple[str | None, str | None]] = {_ACT: (None, None)}
+        for patterns in self.patterns.values():
+            for number, pair in enumerate(in_pairs(patterns), 1):
+                of |= {own.name: (str(number), polarity) for polarity, own in zip("PN", pair, strict=True)}
+        known = set(self.summary["split"])
+        rows = [
+            (split, name, *own, str(rank))
+            for rank in self.record.identity["ranks"]
+            for name, own in of.items()
+            if (split := _SPLIT.format(name, rank)) in known
+        ]
+        return pl.DataFrame(
+            rows, dict.fromkeys(("split", "pattern", "number", "polarity", "rank"), pl.String), orient="row"
+        )
+
+    @property
+    def of_split(self) -> dict[str, pl.Expr]:
+        """The columns of `cells` over rows of the summary, or of the paper's figures."""
+        split, *others = self.cells.columns
+        return {
+            name: pl.col(split).replace_strict(self.cells[split], self.cells[name], default=None) for name in others
+        }
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -110,8 +151,8 @@ class Gh22Run(RequestedRun):
     def methods(self, test: str) -> str:
         identity = self.record.identity
         first, (variant, patterns) = min(identity["ranks"]), next(iter(self.patterns.items()))
-        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
-        told = {n: self.told(variant, f"{n}P@{first}", RATE, f"{n}N@{first}", digits=3) for n in numbers}
+        sides = [[_SPLIT.format(own.name, first) for own in pair] for pair in in_pairs(patterns)]
+        told = {n: self.told(variant, one, RATE, other, digits=3) for n, (one, other) in enumerate(sides, 1)}
         drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
         return (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
@@ -121,7 +162,7 @@ class Gh22Run(RequestedRun):
         )
 
     def remarks(self) -> list[str]:
-        rows = self.summary.filter(metric=NO_VERB).select("value", _RANK).iter_rows()
+        rows = self.summary.filter(metric=NO_VERB).select("value", self.of_split["rank"]).iter_rows()
         shares = [f"{percent(value)} % at rank {rank}" for value, rank in rows]
         told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
         return [*told, *super().remarks()]
@@ -129,14 +170,15 @@ class Gh22Run(RequestedRun):
     def tables(self) -> list[Table]:
         """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
         words, made = published("gh22")["columns"], list[View]()
-        ranks = sorted(self.summary.select(_RANK.unique()).to_series(), key=int)
-        metric = pl.format("{}@{}", "metric", _RANK)  # a column for each and rank
+        split, ranks = self.of_split, self.cells["rank"].unique(maintain_order=True).to_list()
+        metric = pl.format("{}@{}", "metric", split["rank"])  # a column for each and rank
         for variant, patterns in self.patterns.items():
             own = pl.col("condition") == str(variant)
             rows = [  # aux and adv: whether the target has that word
-                {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1]}
+                {"pattern": pattern.name, "number": str(number), "polarity": polarity}
                 | {key: word in pattern.target.split() for key, word in words.items()}
-                for pattern in patterns.scored
+                for number, pair in enumerate(in_pairs(patterns), 1)
+                for polarity, pattern in zip("PN", pair, strict=True)
             ]
             rates = [
                 Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
@@ -153,7 +195,7 @@ class Gh22Run(RequestedRun):
                         *rates,
                     ],
                     where=own,
-                    also={**_SPLIT, "metric": metric},
+                    also={"pattern": split["pattern"], "metric": metric},
                     rows=pl.DataFrame(rows),
                     section="number",
                 ),
@@ -162,7 +204,7 @@ class Gh22Run(RequestedRun):
                     ("pattern",),
                     [Column("n°", "pattern"), *drops],
                     where=own,
-                    also={"metric": pl.format("drop@{}", _RANK), "pattern": _NUMBER["number"]},
+                    also={"metric": pl.format("drop@{}", split["rank"]), "pattern": split["number"]},
                     compares=True,
                     test="McNemar's exact test; name–profession pairs are independent",
                 ),
@@ -197,7 +239,7 @@ class Gh22(Requested):
     other_rounds: ClassVar[Sequence[str]] = ("acts",)
     compared = (RATE,)
     grouped: ClassVar[Mapping[str, str]] = {**{name: name for name in ("name", "gender", "profession")}, "verb": "act"}
-    also_read = ("pattern", "at_rank", "act_is_verb", WHY)
+    also_read = ("pattern", "role", "at_rank", "act_is_verb", WHY)
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
         RATE: pl.col("first"),
         f"{RATE}:any": pl.when(condition=str(Variant.COORDINATED)).then(
@@ -208,7 +250,7 @@ class Gh22(Requested):
     shown: ClassVar[Mapping[str, pl.Expr | None]] = {
         CORRECT: None,
         REPEATED: pl.col("first"),
-        FAILED: pl.col("first") == pl.col("pattern").str.ends_with("N"),
+        FAILED: pl.col("first") == (pl.col("role") == str(Role.FORBIDDEN)),
     }
     results = Gh22Run
 
@@ -275,7 +317,7 @@ class Gh22(Requested):
         kept = ["item", "pair", *_WORDS.values(), "gender", "at_rank", *_ACTS.values()]
         kept += [*(f"{act}_id" for act in _ACTS.values()), "act_logprob", "act_is_verb"]
         patterns = [(str(variant), own) for variant, set_ in self.variants.items() for own in set_.scored]
-        keys = {"splits": pl.concat_list(pl.format("{}@{}", "pattern", "at_rank")), "token": pl.col("act_id")}
+        keys = {"splits": pl.concat_list(pl.format(_SPLIT, "pattern", "at_rank")), "token": pl.col("act_id")}
         words, kind = acts.with_columns(written).select(kept), self.kind(exported)
         asked = Composed(words, _COLUMNS, patterns, keys, kind, DATASET, self.requests_per_part, self.seed)
         return kind.stage(exported, self, kind, asked)
@@ -288,10 +330,12 @@ class Gh22(Requested):
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:
         """The drop is the rate of 1P − that of 1N (section 2.4), with McNemar's exact test; pairs are independent."""
-        cells = rows.select(pl.col("condition").cast(pl.String), "pattern", "at_rank").unique(maintain_order=True)
-        for condition, name, rank in cells.filter(pl.col("pattern").str.ends_with("P")).iter_rows():
-            negative = f"{name[:-1]}N@{rank}"
-            yield Contrast(RATE, Cell(DATASET, condition, f"{name}@{rank}"), Cell(DATASET, condition, negative))
+        keys = pl.col("condition", "role").cast(pl.String), "pattern", "at_rank"
+        known = rows.select(*keys).unique(maintain_order=True).with_columns(split=pl.format(_SPLIT, *keys[1:]))
+        for (condition,), own in known.group_by("condition", maintain_order=True):
+            sides = (own.filter(role=str(role))["split"] for role in (Role.CONTROL, Role.FORBIDDEN))
+            for first, second in zip(*sides, strict=True):
+                yield Contrast(RATE, Cell(DATASET, str(condition), first), Cell(DATASET, str(condition), second))
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
@@ -302,7 +346,7 @@ class Gh22(Requested):
             NO_TEXT: pl.when(lost.any().over("condition", "at_rank")).then(lost),
         }
         acts = rows.filter(pl.col("pattern") == rows["pattern"][0]).with_columns(**figures)
-        splits = pl.concat_list(pl.format("ACT@{}", "at_rank"))
+        splits = pl.concat_list(pl.format(_SPLIT, pl.lit(_ACT), "at_rank"))
         yield from means(acts.with_columns(splits=splits), [*figures])
 
     @classmethod
@@ -332,7 +376,7 @@ def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
         "drop (percentage points)",
         f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
         where=pl.col("condition") == str(variant),
-        also=_NUMBER,
+        also=run.of_split,
         label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
         compares=True,
         panel=None,
@@ -341,12 +385,12 @@ def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
 
 
 def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    own = run.summary.filter(~COMPARES, condition=str(variant), metric=RATE).with_columns(**_SPLIT)
-    number, polarity = pl.format("patterns {}", pl.col("pattern").str.head(-1)), pl.col("pattern").str.tail(1)
-    named = polarity.replace({"P": "affirmative (P)", "N": "negated (N)"})
+    own = run.summary.filter(~COMPARES, condition=str(variant), metric=RATE).with_columns(**run.of_split)
+    number = pl.format("patterns {}", "number")
+    named = pl.col("polarity").replace({"P": "affirmative (P)", "N": "negated (N)"})
     data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)
-    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**_SPLIT).select(
-        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", polarity)
+    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**run.of_split).select(
+        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", "polarity")
     )  # fmt: skip
     lines = Lines(
         pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",

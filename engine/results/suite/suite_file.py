@@ -17,7 +17,7 @@ from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
 from ...basics.paths import is_file_name, is_model_name
 from ...experiments.registry import experiment, experiments
-from ...inference.checkpoint_steps import named_step, told
+from ...inference.checkpoint_steps import MOST_STEPS, named_step, told
 from ...inference.exported import models_folder
 from ...text.toml_file import TomlFile
 
@@ -47,7 +47,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     allow_pickle: bool = False
     revisions: _Texts | None = None
     checkpoints: _Texts | None = None
-    steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=10**15)]], msgspec.Meta(min_length=1)] | None = None
+    steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=MOST_STEPS)]], msgspec.Meta(min_length=1)] | None = None
 
 
 @dataclass(frozen=True)

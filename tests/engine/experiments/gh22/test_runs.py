@@ -215,7 +215,14 @@ def summary(outcomes, condition="original"):
     """An outcome of a pair is (P repeated, N repeated); the first choice is the second ACT where another one is."""
     rows = [
         {"dataset": "GH22", "condition": condition, "item": str(pair), "pair": str(pair), "splits": [f"1{side}@50"]}
-        | {"pattern": f"1{side}", "at_rank": 50, "first": first, "top1": "smoke", "top1_id": 1 if first else 2}
+        | {
+            "role": {"P": "control", "N": "forbidden"}[side],
+            "pattern": f"1{side}",
+            "at_rank": 50,
+            "first": first,
+            "top1": "smoke",
+            "top1_id": 1 if first else 2,
+        }
         | {"act_id": 1, "act1_id": 2, "act2_id": 3, "act_is_verb": False}
         for pair, outcome in enumerate(outcomes)
         for side, first in zip("PN", outcome, strict=True)

@@ -75,8 +75,21 @@ def test_the_step_that_a_name_says():
     steps |= {"step1000-final": 1000, "main": None, "v1.5": None, "0123456789abcdef0123456789abcdef01234567": None}
     steps |= {"step-4000-epoch-3": 4000, "epoch_3-step_500": 500, "step1000-seed1": 1000, "seed2-step100k": 100_000}
     steps |= {"checkpoint-500-lr2e-5": 500, "step1,000": 1000, "stage1-step7-tokens5B": 7, "20k_steps": 20_000}
-    steps |= {"chck_10M": 10_000_000, "seed1": None, "step1e5": None, "step1-step2": None, "3-7": None, "500": 500}
-    steps |= {"model-v2-step-100": 100, "epoch_3-step_200": 200, "ckpt_000500": 500, "1e5": None, "2.5B tokens": None}
+    steps |= {"chck_10M": 10_000_000, "seed1": None, "step1e5": 100_000, "step1-step2": None, "3-7": None, "500": 500}
+    steps |= {
+        "model-v2-step-100": 100,
+        "epoch_3-step_200": 200,
+        "ckpt_000500": 500,
+        "1e5": None,
+        "2.5B tokens": 2_500_000_000,
+    }
+    steps |= {
+        "tokens1.5e+9": 1_500_000_000,
+        "step_2.5k-lr1e5": 2_500,
+        "step1.5": None,
+        "step2e-5": None,
+        "step0.0001k": None,
+    }
     assert {text: named_step(text).step for text in steps} == steps
     # A number behind that of the word could be a part of it, or another one: a person is told.
     doubted = {"step_1_000": (1_000,), "step1_000_000": (1_000_000,), "checkpoint_10_20": (20,), "step1000-seed1": ()}
