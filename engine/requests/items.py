@@ -1,9 +1,9 @@
 """What items.parquet and summary.parquet of the probes have in common: names and columns. Quick to import.
 
-Only plain columns, so that R, pandas and spreadsheets read it. Several words in one cell are joined by `|`.
+Only plain columns and lists of texts, so that R and pandas read it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -27,7 +27,6 @@ def range_of_difference(metric: str, *, yes_or_no: bool) -> tuple[float, float]:
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
 OWN = "split"  # the column of groups that are the program's own words
-SEPARATOR = "|"
 ITEM = ("dataset", "condition", "item")
 """The columns that name an item."""
 WHY = "why"
@@ -41,11 +40,6 @@ KEYS: dict[str, Any] = {
     WHY: pl.String,  # why the request cannot be asked; null where it can
 }
 """What a request belongs to: the first columns of items.parquet, with their types."""
-
-
-def joined(texts: Iterable[str]) -> str:
-    """Several texts in one cell."""
-    return SEPARATOR.join(texts)
 
 
 _FEW = pl.Categorical(pl.Categories("negengine.few", physical=pl.UInt16))  # data sets, conditions, splits, roles

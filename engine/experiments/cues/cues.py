@@ -20,7 +20,7 @@ from ...basics.option import Opening
 from ...inference.exported import ExportedModel
 from ...library.sentences import CORRECT
 from ...library.shown import Shown
-from ...requests.items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
+from ...requests.items import ALL, ITEMS_FILE, SUMMARY_FILE, model_identity
 from ...requests.summary import Row, frame
 from ...runs.masked_stages import ExportedStage, description, fp32_session
 from ...runs.record import model_metadata
@@ -40,7 +40,8 @@ SHARE = "share"
 ITEMS = {
     **dict.fromkeys(("dataset", "condition", "item"), pl.String),
     "line": pl.Int64,
-    **dict.fromkeys(("sentence", "cues", "kinds"), pl.String),
+    "sentence": pl.String,
+    **dict.fromkeys(("cues", "kinds"), pl.List(pl.String)),
 }
 _KINDS = tuple(map(str, Kind))
 _SHARES = [Column(f"{name}, %", name, decimals=2, scale=100, unit="%") for name in (SHARE, *_KINDS)]
@@ -152,15 +153,14 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
             marked = [(cue.name(words), cue.kind) for cue in cues]
             for detector, named in ((WORDS, listed), (MODEL, marked)):
                 if named:
-                    names, kinds = (joined(texts) for texts in zip(*named, strict=True))
+                    names, kinds = map(list, zip(*named, strict=True))
                     rows.append((self.texts[t].name, detector, f"{line}.{place}", line, sentence, names, kinds))
         items = pl.DataFrame(rows, schema=ITEMS, orient="row")
         return PartResult(items, {_SENTENCES.format(t + 1): len(part.sentences)})
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        kinds = pl.col("kinds").str.split(SEPARATOR)
-        has = {kind: kinds.list.contains(kind) for kind in _KINDS}
+        has = {kind: pl.col("kinds").list.contains(kind) for kind in _KINDS}
         found = parts.rows.select("dataset", "condition", pl.lit(1).alias(ALL), **has).group_by("dataset", "condition")
         by_cell = found.agg(pl.col(ALL, *_KINDS).sum()).collect(engine="streaming")
         known = {(row["dataset"], row["condition"]): row for row in by_cell.to_dicts()}
@@ -188,7 +188,7 @@ class CuesRun(SummaryRun):
         shares = self.summary.pivot(on="split", index=index, values="value", aggregate_function="first").select(
             text="dataset", detector=detector, sentences="n", share=ALL, **{kind: kind for kind in _KINDS}
         )
-        each = self.items.lazy().select("condition", cue=pl.col("cues").str.split(SEPARATOR)).explode("cue")
+        each = self.items.lazy().select("condition", cue="cues").explode("cue")
         counts = each.group_by("condition", "cue").agg(count=pl.len().cast(pl.Int64)).collect()
         counts = counts.sort(pl.col("condition").cast(pl.Enum(DETECTORS)), -pl.col("count"), "cue")
         first = counts.group_by("condition", maintain_order=True).head(_SHOWN).with_columns(detector=detector)
@@ -228,12 +228,12 @@ class CuesRun(SummaryRun):
             "condition",
             "sentence",
             expected=pl.lit(None, pl.String),
-            answer="cues",
+            answer=pl.col("cues").list.join(", "),
             **{CORRECT: pl.lit(None, pl.Boolean)},
             failed=pl.len().over("dataset", "item") == 1,
             rank=pl.lit(None, pl.Int32),
             logprob=pl.lit(None, pl.Float32),
-            **{name: name for name in ("dataset", "line", "kinds")},
+            **{name: name for name in ("dataset", "line", "cues", "kinds")},
         )
 
 

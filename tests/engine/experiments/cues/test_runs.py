@@ -51,10 +51,10 @@ def test_shares_cues_and_sentences_of_both_detectors(find, text, detector):
     ]
     rows = run.items.filter(pl.col("condition") == "model").select("item", "sentence", "cues", "kinds").rows()
     assert rows == [
-        ("1.1", "I don't know.", "n't", "particle"),
-        ("1.3", "Nobody came, not she.", "nobody|not", "particle|particle"),
-        ("2.1", "Neither she nor you was unhappy.", "neither nor|un-", "phrase|affix"),
-        ("5.1", "You was careless, unsure.", "-less", "affix"),
+        ("1.1", "I don't know.", ["n't"], ["particle"]),
+        ("1.3", "Nobody came, not she.", ["nobody", "not"], ["particle", "particle"]),
+        ("2.1", "Neither she nor you was unhappy.", ["neither nor", "un-"], ["phrase", "affix"]),
+        ("5.1", "You was careless, unsure.", ["-less"], ["affix"]),
     ]
     found = [(cue, n) for name, cue, n in run.tables()[1].frame.rows() if name == detector.name]
     assert found == [(cue, 1) for cue in ("-less", "n't", "neither nor", "nobody", "not", "un-")]
