@@ -165,7 +165,9 @@ class Requested(Experiment, Asking):
 
     @classmethod
     def sections(cls, run: Any) -> Sequence[Section]:
-        charts = [Chart(name, name, name, label=_PLACE, scale=1).figure(run, *run.tables()) for name in run.metrics]
+        charts = [
+            Chart(name, name, name, label=_PLACE, scale=1, unit="").figure(run, *run.tables()) for name in run.metrics
+        ]
         return [Section("Results", figures=charts, notes=run.remarks())]
 
 

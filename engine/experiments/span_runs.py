@@ -29,7 +29,7 @@ JOINER = Annotated[
 ACCURACIES = Chart(
     "likelihood",
     "accuracy",
-    "accuracy (%)",
+    "accuracy",
     "Accuracy in each group.",
     where=pl.col("column").is_not_null(),
     label=pl.col(GROUP),

@@ -156,7 +156,7 @@ class Chart:
 
     name: str  # of the files, unique among the figures of a run
     metric: str  # what is drawn
-    title: str  # of the axis of values
+    title: str  # of the axis of values, without their unit
     caption: str = ""  # by default the title, by condition
     where: pl.Expr = EVERY
     also: Mapping[str, pl.Expr] = field(default_factory=dict)
@@ -170,6 +170,7 @@ class Chart:
     domain: tuple[float, float] | None = None
     zero: bool = True
     scale: float = 100
+    unit: str = "%"  # of the scaled values
     compares: bool = False  # as in `View`
     notes: Sequence[str] = ()
 
@@ -197,21 +198,20 @@ class Chart:
         several = points["source"].n_unique() > 1
         plot = Points(
             points, x="value", y="place", low="low", high="high", series="source" if several else None,
-            panel=self.panel, title=self.title, domain=self.domain, zero=self.zero,
+            panel=self.panel, title=self.title, unit=self.unit, domain=self.domain, zero=self.zero,
         )  # fmt: skip
         wide = self.panel is not None and points[self.panel].n_unique() > 1
         small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"
-        alt = f"{small} for each of {points['place'].n_unique()} categories: {self.title}."
-        caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition."
+        alt = f"{small} for each of {points['place'].n_unique()} categories: {plot.axis}."
+        caption = self.caption or f"{plot.axis[:1].upper()}{plot.axis[1:]} by condition."
         return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=self.joint)
 
     def _table(self, run: SummaryRun) -> Table:
-        heading, _, unit = self.title.partition(" (")
-        style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": unit.rstrip(")")}
-        value = Values(heading, self.metric, interval=True, paper=PAPER, style=style)
+        style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": self.unit}
+        value = Values(self.title, self.metric, interval=True, paper=PAPER, style=style)
         columns: list[Column | Values] = [*(Column(key, key) for key in self.keys), value, Column("n", "n")]
         section = self.panel if self.panel in self.keys else None
-        title = f"{heading[:1].upper()}{heading[1:]}: {{model}}"
+        title = f"{self.title[:1].upper()}{self.title[1:]}: {{model}}"
         keys = ("dataset", "condition", "split")
         return View(title, keys, columns, self.where, rows=self.rows, section=section, notes=self.notes).table(run)
 

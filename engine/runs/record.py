@@ -30,7 +30,7 @@ from .lock import LOCK_FILE
 from .shard import Shard
 from .stage import Choices
 
-FORMAT = 5
+FORMAT = 6
 RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 SESSIONS_FOLDER = "sessions"

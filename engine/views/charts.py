@@ -66,7 +66,8 @@ class Points(Plot):
 
     x: str
     y: str
-    title: str
+    title: str  # of the axis of values
+    unit: str = ""  # of the values; it stands behind the title
     low: str | None = None  # column with the lower ends of intervals; null where a value has none
     high: str | None = None
     series: str | None = None  # column that tells several points of one category apart, by position, colour and shape
@@ -75,11 +76,15 @@ class Points(Plot):
     zero: bool = True
     explained: bool = True  # low and high are the ends of 95 % intervals, and the caption ends with that
 
+    @property
+    def axis(self) -> str:
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         scale = _scale(self.domain, zero=self.zero)
-        value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
+        value = alt.X(f"{_name(self.x)}:Q", title=self.axis, scale=scale, axis=alt.Axis(tickCount=5))
         axis = alt.Axis(grid=True, labelLimit=0)
         data = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
         data = _short(data, (self.y, self.series, self.panel))
@@ -93,7 +98,7 @@ class Points(Plot):
         marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
         layers = [marks.encode(**_told_apart(self.series, names, layout, points=True)) if self.series else marks]
         if self.low and self.high:
-            ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
+            ends = (alt.X(f"{_name(self.low)}:Q", title=self.axis, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
         drawn: Any = alt.layer(*layers, data=data).properties(height=alt.Step(17 if len(names) == 1 else 9))

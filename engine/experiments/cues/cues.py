@@ -37,7 +37,7 @@ from .cue_words import Kind, find_cues
 TEXTS = "texts"  # key of the metadata
 WORDS, MODEL = DETECTORS = ("words", "model")
 SHARE = "share"
-ITEMS = {
+ITEMS: dict[str, Any] = {
     **dict.fromkeys(("dataset", "condition", "item"), pl.String),
     "line": pl.Int64,
     "sentence": pl.String,
@@ -327,7 +327,7 @@ class Cues(Experiment):
         data = shares.frame.select("text", "detector", value=pl.col("share") * 100)
         figure = Figure(
             "shares",
-            Points(data, x="value", y="text", series="detector", title="sentences with a negation cue (%)"),
+            Points(data, x="value", y="text", series="detector", title="sentences with a negation cue", unit="%"),
             shares,
             "Points for the share of sentences with a negation cue, for each text and each detector.",
             "Sentences with a negation cue, of all sentences of a text.",

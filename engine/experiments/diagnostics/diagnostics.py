@@ -130,8 +130,8 @@ MAIN = View(
 )
 
 
-CHARTS = [Chart("sensitivity", SENSITIVITY, "good completion preferred (%)", rows=PREFERENCE.rows, domain=(0, 100))]
-CHARTS += [Chart(f"accuracy-{k}", f"accuracy@{k}", f"accuracy@{k} (%)", rows=ACCURACY.rows, domain=(0, 100))
+CHARTS = [Chart("sensitivity", SENSITIVITY, "good completion preferred", rows=PREFERENCE.rows, domain=(0, 100))]
+CHARTS += [Chart(f"accuracy-{k}", f"accuracy@{k}", f"accuracy@{k}", rows=ACCURACY.rows, domain=(0, 100))
            for k in CUTS]  # fmt: skip
 
 

@@ -373,11 +373,12 @@ def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
     chart = Chart(
         f"drops-{variant}",
         RATE,
-        "drop (percentage points)",
+        "drop",
         f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
         where=pl.col("condition") == str(variant),
         also=run.of_split,
         label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
+        unit=str(POINTS["unit"]),
         compares=True,
         panel=None,
     )

@@ -72,12 +72,12 @@ PRECISION = View(
 _ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", GROUP), "panel": None,
                "keys": ("dataset", "split"), "notes": ["means over facts"]}  # fmt: skip
 _SAME = "of the predictions for a query and for its negation."
-CORRELATION = Chart("correlation", "spearman", "rank correlation (× 100)", f"Correlation {_SAME}", **_ALIKE)
-OVERLAP = Chart("overlap", "overlap@1", "same first token (%)", f"Overlap {_SAME}", **_ALIKE)
+CORRELATION = Chart("correlation", "spearman", "rank correlation", f"Correlation {_SAME}", unit="× 100", **_ALIKE)
+OVERLAP = Chart("overlap", "overlap@1", "same first token", f"Overlap {_SAME}", **_ALIKE)
 PRIMED = Chart(
     "precision",
     "precision@1",
-    "precision@1 (%)",
+    "precision@1",
     "Share of the queries whose gold answer is the first token.",
     where=pl.col("column").is_null(),
     label=pl.col("condition"),

@@ -70,10 +70,11 @@ _PAIRS = View(
 _PROBABLE = replace(
     ACCURACIES,
     metric=_MEAN,
-    title="log-probability per token (natural logarithm)",
+    title="log-probability per token",
     caption="Log-probability per token in each group.",
     zero=False,
     scale=1,
+    unit="natural logarithm",
 )
 _SENTENCE = ("sentence", "text")
 _BLIMP = "blimp"  # whose tables are also read from a user's own folder

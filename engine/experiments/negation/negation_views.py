@@ -131,7 +131,7 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
         f"{name} {fixed(drop, 1, (-100, 0, 100))}"
         for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
     )
-    plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title=f"drop ({POINTS})")
+    plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title="drop", unit=POINTS)
     caption = "Drop of the repetition rate in each pattern. Pairs and verbs are clusters."
     figure = Figure(
         "drops",
@@ -377,7 +377,8 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
         low="low",
         high="high",
         panel="pattern",
-        title="repetition (%)",
+        title="repetition",
+        unit="%",
         domain=(0, 100),
     )
     alt = f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval."

@@ -117,7 +117,7 @@ TYPES = differences(
 ACCURACIES = Chart(
     "accuracy",
     "accuracy",
-    "accuracy (%)",
+    "accuracy",
     "Accuracy by kind of pair. The majority baseline always gives the most frequent label.",
     rows=_ROWS,
     label=pl.col("kind"),
@@ -127,7 +127,7 @@ ACCURACIES = Chart(
 SHARES = Chart(
     "labels",
     "share",
-    "pairs (%)",
+    "pairs",
     "Label shares of the new pairs, and those that the paper prints.",
     where=_IS_LABEL,
     also={

@@ -62,10 +62,11 @@ def sections(run: "ProbeRun") -> list[Section]:
             panel="condition" if len(run.columns.targets) > 1 else None,
             zero=metric != LOGPROB,
             scale=scale,
+            unit="%" if scale == 100 else "",
         ).figure(run, table)
         for name, metric, title, scale, what in (
-            ("correct", CORRECT, "correct (%)", 100, "the share of right answers"),
-            ("first-choice", IS_TOP1, "first choice (%)", 100, "the share of rows whose target is the first choice"),
+            ("correct", CORRECT, "correct", 100, "the share of right answers"),
+            ("first-choice", IS_TOP1, "first choice", 100, "the share of rows whose target is the first choice"),
             ("log-probability", LOGPROB, "log-probability", 1, "the mean log-probability"),
         )
         if metric in run.metrics

@@ -14,12 +14,13 @@ from ...requests.items import RANGES
 from ...requests.summary import estimated
 from ...views import Column, Table
 from ...views.labels import numbered, told_apart
+from ...views.table import PERCENT as UNITS_OF_HUNDREDTHS
 
 GROUP = ("dataset", "condition", "column", "split", "metric")  # the columns of outcomes that make a group
 SHOWN = ("dataset", "condition", "split", "metric")  # those that people read; for `split`, they read `LABEL`
 LABEL = "label of the split"
 MODEL = "model"
-PERCENT = "%"
+PERCENT, POINTS = "%", "percentage points"
 DROP = "drop"
 _FIGURES = {
     "n": pl.Int64,
@@ -165,16 +166,17 @@ OTHER_ITEMS = "n differs between models, so their rates are not about the same i
 
 
 def models_in_rows(
-    title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = (), scale: float = 1
+    title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = (), unit: str = ""
 ) -> Table:
     """A row for each model, a column for each category, from model, category, value, n; heading, low and high if there.
 
-    n stands in a note where it is the same everywhere, else behind each value. With a scale of 100, percent are shown
-    of fractions: a metric has one unit in all tables.
+    n stands in a note where it is the same everywhere, else behind each value. Values in one of the units `PERCENT`
+    are fractions in the frame, as in all tables.
     """
     ends = [name for name in ("low", "high") if name in points.columns]
+    scale = 100 if unit in UNITS_OF_HUNDREDTHS else 1
     points = points.with_columns(pl.col("value", *ends) / scale)
-    unit: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": PERCENT if scale == 100 else ""}
+    style: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": unit}
     named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
     headings = dict(zip(points[_CATEGORY], named, strict=True))
     names = numbered([MODEL, *(f"{own}{end}" for own in headings for end in ("", *(f" {end}" for end in ends), " n"))])
@@ -193,7 +195,7 @@ def models_in_rows(
             frame = frame.with_columns(pl.format("n = {}", n).alias(f"{n} as read"))
             texts[n] = f"{n} as read"
             shown["beside"] = n
-        columns.append(Column(heading, value, **unit, **shown))
+        columns.append(Column(heading, value, **style, **shown))
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
     if (points.group_by(_CATEGORY).agg(pl.col("n").n_unique())["n"] > 1).any():
         said = [OTHER_ITEMS]
@@ -207,28 +209,30 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         own, falls = block.frame, block.falls
         varying = block.varying or ["split"]
         what = "rates" if block.is_rate else "values, in their own unit"
-        title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
+        title = f"Models: {'drop of the repetition rate' if falls else what}"
         notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
         kinds = f"; clusters: {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
         value, low, high = block.figures
-        shown = own.select(
-            MODEL, *GROUP, *texts_of(own).values(), "n", "clusters", "unit", value=value, low=low, high=high
-        )
+        unit = (POINTS if falls else PERCENT) if block.is_rate else ""
+        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), "n", "clusters", value=value, low=low, high=high)
         shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
         order = shown[_CATEGORY].unique(maintain_order=True)
         if len(order) <= most:
             points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING))
-            scale = 100 if block.is_rate and not falls else 1
-            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes, scale=scale))
+            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes, unit=unit))
             continue
+        scale = 100 if unit else 1
         columns = [
             *key_columns(varying, own),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
-            Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False, unit=own["unit"][0]),
+            Column(
+                "value", "value", low="low", high="high", decimals=block.decimals, wrap=False, unit=unit, scale=scale
+            ),
         ]
+        shown = shown.with_columns(pl.col("value", "low", "high") / scale)
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)
         tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))

@@ -20,7 +20,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ...views.labels import told_apart
 from ..comparison.compare import between, compare, differences_table
-from ..comparison.estimates import MODEL, PRINTED, SHOWN, TEXTS, category, differing, labelled, models_in_rows
+from ..comparison.estimates import MODEL, POINTS, PRINTED, SHOWN, TEXTS, category, differing, labelled, models_in_rows
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
 from .single_sentences import asked, examples, terms
@@ -175,7 +175,7 @@ def joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     notes = [note for note in figures[0][1].table.notes if note in common]
     notes += [f"{name}: {note}" for name, figure in figures for note in figure.table.notes if note not in common]
     columns = [Column(MODEL, MODEL), *widest.columns]
-    what = plot.title if isinstance(plot, Points) else plot.y_title
+    what = plot.axis if isinstance(plot, Points) else plot.y_title
     title = f"{what[:1].upper()}{what[1:]}, by model"
     table = replace(widest, title=title, frame=frame, section=MODEL, columns=columns, notes=notes, leads=MODEL)
     alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
@@ -196,7 +196,7 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
         own = figure.plot.data
         own = own.filter("is_own") if "is_own" in own.columns else own  # beside others, such as the paper's points
         points.append(own.select(pl.lit(name).alias(MODEL), "n", category=plot.y, value=plot.x, **ends))
-    return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points))]
+    return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points), unit=plot.unit)]
 
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -233,8 +233,8 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
         return []
     points = labelled(points)
     named = points.with_columns(category(points, differing(points) or ["split"], TEXTS).alias("what"))
-    axis = f"{isolated(first)} − {isolated(second)} (percentage points)"
-    plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
+    sides = f"{isolated(first)} − {isolated(second)}"
+    plot = Points(named, x="difference", y="what", low="low", high="high", title=sides, unit=POINTS)
     alt = f"A point for each difference of {first} and {second}, with its interval."
     caption = f"Paired differences of {isolated(first)} and {isolated(second)}. The table has the tests."
     return [Figure(name, plot, table, alt, caption)]

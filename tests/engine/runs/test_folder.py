@@ -108,7 +108,7 @@ def test_rows_are_flushed_before_their_marker_run_json_is_written_once_and_a_ses
     assert (
         b"null" not in (place / "sessions" / "select" / session).read_bytes()
     )  # a field without a value is not written
-    assert json.loads((place / "run.json").read_text())["format"] == 5
+    assert json.loads((place / "run.json").read_text())["format"] == 6
 
 
 @pytest.mark.parametrize("parts", range(PARTS + 1))

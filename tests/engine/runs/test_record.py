@@ -27,7 +27,7 @@ def document(name="select", **stage) -> bytes:
     return seal({"format": FORMAT, "negengine": "1", "stages": {name: {"identity": {"seed": 0}, "parts": 3, **stage}}})
 
 
-DEEP = b'{"format": 5, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000
+DEEP = b'{"format": 6, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000
 
 
 @pytest.mark.parametrize(
