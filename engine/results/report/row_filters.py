@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, cast
 
 import polars as pl
 
@@ -18,123 +17,108 @@ _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
     "<": pl.Expr.lt,
     "~": lambda column, value: column.str.to_lowercase().str.contains(value.lower(), literal=True),
 }
-_SIGNS = re.compile(r"!=|>=|<=|=|>|<|~")
+SIGNS = ("=", *_COMPARED)
+_SIGNS = re.compile("|".join(sorted(SIGNS, key=len, reverse=True)))
 
 
-@dataclass(frozen=True)
-class Filter:
-    """What the rows must have in one column.
-
-    Attributes:
-        column: Its name.
-        sign: `=`, `!=`, `<`, `<=`, `>`, `>=`, or `~`: the text holds the value, in lower or upper case.
-        values: A row must have one of them; several for `=` alone.
-        option: How messages name it.
-    """
+class Filter(NamedTuple):
+    """What the rows must have in one column: `~` for a text that holds the value, in lower or upper case."""
 
     column: str
-    sign: str
-    values: Sequence[str]
-    option: str = "--where"
+    sign: Literal["=", "!=", "<", "<=", ">", ">=", "~"]
+    value: str
 
     @classmethod
-    def parse(cls, texts: Sequence[str], columns: Sequence[str], option: str = "--where") -> "list[Filter]":
-        """The filters of `--where`; of several values of one column, a row must have one.
-
-        A sign may stand in the name of a column: the longest name that is a column counts.
-        """
-        equal: dict[str, list[str]] = {}
-        others = []
-        for text in texts:
-            splits = [(text[: at.start()], at[0], text[at.end() :]) for at in _SIGNS.finditer(text) if at.start()]
-            if not splits:
-                raise InputError(f"{option} {text}: give COLUMN=VALUE, such as gender=f, or 'rank>5'")
-            column, sign, value = max(
-                (own for own in splits if own[0] in columns), key=lambda own: len(own[0]), default=splits[0]
-            )
-            if sign == "=":
-                equal.setdefault(column, []).append(value)
-            else:
-                others.append(cls(column, sign, [value], option))
-        return [*(cls(column, "=", values, option) for column, values in equal.items()), *others]
-
-    def said(self, value: str) -> str:
-        return f"{self.option} {self.column}{self.sign}{value}"
+    def parse(cls, text: str, columns: Sequence[str], option: str = "--where") -> "Filter":
+        """What a person writes as COLUMN=VALUE. A sign may be in a column's name: the longest known name counts."""
+        found = [(text[: at.start()], at[0], text[at.end() :]) for at in _SIGNS.finditer(text) if at.start()]
+        if not found:
+            raise InputError(f"{option} {text}: give COLUMN=VALUE, such as gender=f, or 'rank>5'")
+        return cls(*max((own for own in found if own[0] in columns), key=lambda own: len(own[0]), default=found[0]))  # type: ignore[arg-type]  # a sign
 
 
-def filtered(rows: pl.LazyFrame, wanted: Sequence[str], place: object, option: str = "--where") -> pl.LazyFrame:
+class Sorting(NamedTuple):
+    """By which column rows are sorted, the smallest first, or the largest."""
+
+    column: str
+    descending: bool = False
+
+    @classmethod
+    def parse(cls, text: str, columns: Sequence[str]) -> "Sorting":
+        """What a person writes as COLUMN, or as -COLUMN for the largest first; a column's own name comes before."""
+        return cls(text[1:], descending=True) if text.startswith("-") and text not in columns else cls(text)
+
+
+def filtered(rows: pl.LazyFrame, wanted: Sequence[Filter], place: object, option: str = "--where") -> pl.LazyFrame:
     """The rows that all filters let through; `place` is what messages say of them, such as the run's folder.
 
     Raises InputError for a column or a value that the rows do not have.
     """
     schema = rows.collect_schema()
     found = conditions(schema, wanted, place, option)
-    for one in Filter.parse(wanted, schema.names(), option):
+    for one in wanted:
         if one.sign == "=" and schema[one.column] in (pl.String, pl.List(pl.String)):
-            _known_values(rows, one, place)
+            _known_value(rows, one, place, option)
     return rows.filter(*found) if found else rows
 
 
-def conditions(schema: pl.Schema, wanted: Sequence[str], place: object, option: str = "--where") -> list[pl.Expr]:
-    """What rows of these columns must be; InputError for a column that they do not have, or a value of another type."""
-    return [_condition(schema, one, place) for one in Filter.parse(wanted, schema.names(), option)]
+def conditions(schema: pl.Schema, wanted: Sequence[Filter], place: object, option: str = "--where") -> list[pl.Expr]:
+    """What rows of these columns must be: of several values of one column with `=`, they must have one.
+
+    Raises InputError for a column that they do not have, or a value of another type.
+    """
+    equal: dict[str, list[pl.Expr]] = {}
+    others = list[pl.Expr]()
+    for one in wanted:
+        own = _condition(schema, one, place, option)
+        (equal.setdefault(one.column, []) if one.sign == "=" else others).append(own)
+    return [*map(pl.any_horizontal, equal.values()), *others]
 
 
-def ordered(rows: pl.LazyFrame, column: str, place: object, option: str = "--sort") -> pl.LazyFrame:
-    """The rows by a column, the smallest first; the largest first with `-COLUMN`. Rows without a value are the last."""
-    name, descending = sorted_by(column, rows.collect_schema().names(), place, option)
-    return rows.sort(name, descending=descending, nulls_last=True, maintain_order=True)
+def ordered(rows: pl.LazyFrame, by: Sorting, place: object, option: str = "--sort") -> pl.LazyFrame:
+    """The rows in an order; those without a value in its column are the last."""
+    known(by.column, rows.collect_schema().names(), f"{option} {by.column}", place)
+    return rows.sort(by.column, descending=by.descending, nulls_last=True, maintain_order=True)
 
 
-def sorted_by(column: str, names: Sequence[str], place: object, option: str = "--sort") -> tuple[str, bool]:
-    """The column that `COLUMN` or `-COLUMN` means, and whether the largest is first; InputError without such a one."""
-    descending = column not in names and column.startswith("-")
-    name = column.removeprefix("-") if descending else column
-    _known(name, names, f"{option} {column}", place)
-    return name, descending
-
-
-def _known(name: str, names: Sequence[str], said: str, place: object) -> None:
+def known(name: str, names: Sequence[str], said: str, place: object) -> None:
+    """Raises InputError if rows with these columns do not have this one; `said` is what asks for it."""
     if name not in names:
         hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
         raise InputError(f"{said}: the sentences of {place} have no such column: {hint}".rstrip())
 
 
-def _known_values(rows: pl.LazyFrame, wanted: Filter, place: object) -> None:
+def _known_value(rows: pl.LazyFrame, wanted: Filter, place: object, option: str) -> None:
     words = pl.col(wanted.column).explode() if rows.collect_schema()[wanted.column] == pl.List else wanted.column
     known = rows.select(words).unique(maintain_order=True).drop_nulls().collect().to_series().to_list()
-    for value in wanted.values:
-        if value not in known:
-            near = did_you_mean(value, known)
-            few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
-            hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
-            raise InputError(f"{wanted.said(value)}: {place} does not have it: {hint}".rstrip())
+    if wanted.value not in known:
+        near = did_you_mean(wanted.value, known)
+        few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
+        hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
+        raise InputError(f"{option} {''.join(wanted)}: {place} does not have it: {hint}".rstrip())
 
 
-def _condition(schema: pl.Schema, wanted: Filter, place: object) -> pl.Expr:
-    _known(wanted.column, schema.names(), wanted.said(wanted.values[0]), place)
-    column, kind = pl.col(wanted.column), schema[wanted.column]
-    if wanted.sign == "~":
+def _condition(schema: pl.Schema, wanted: Filter, place: object, option: str) -> pl.Expr:
+    name, sign, text = wanted
+    said, value = f"{option} {''.join(wanted)}", cast("Any", text)
+    known(name, schema.names(), said, place)
+    column, kind = pl.col(name), schema[name]
+    if sign == "~":
         if kind != pl.String:
-            raise InputError(f"{wanted.said(wanted.values[0])}: {wanted.column} is not a text; give =, <, or >")
-        return _COMPARED["~"](column, wanted.values[0])
+            raise InputError(f"{said}: {name} is not a text; give =, <, or >")
+        return _COMPARED["~"](column, value)
     if kind == pl.Boolean:
-        if wrong := [value for value in wanted.values if value not in {"true", "false"}]:
-            raise InputError(f"{wanted.said(wrong[0])}: give true or false")
-        values: list[Any] = [value == "true" for value in wanted.values]
+        if text not in {"true", "false"}:
+            raise InputError(f"{said}: give true or false")
+        value = text == "true"
     elif kind.is_numeric():
-        column, values = column.cast(pl.Float64), [_number(wanted, value) for value in wanted.values]
-    else:
-        values = list(wanted.values)
-    if wanted.sign != "=":
-        return _COMPARED[wanted.sign](column, values[0])
+        try:
+            column, value = column.cast(pl.Float64), float(text)
+        except ValueError:
+            raise InputError(f"{said}: give a number") from None
     if kind == pl.List(pl.String):  # several words in one cell
-        return pl.any_horizontal(column.list.contains(value) for value in values)
-    return column.is_in(values)
-
-
-def _number(wanted: Filter, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise InputError(f"{wanted.said(value)}: give a number") from None
+        if sign not in {"=", "!="}:
+            raise InputError(f"{said}: {name} is a list; give = or !=")
+        has = column.list.contains(value)
+        return has if sign == "=" else ~has.fill_null(value=False)
+    return column == value if sign == "=" else _COMPARED[sign](column, value)

@@ -17,7 +17,7 @@ from ...library.run import Run
 from ...library.sentences import FAILED, TEXTS
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
-from ..report.row_filters import conditions, ordered, sorted_by
+from ..report.row_filters import Filter, Sorting, conditions, known, ordered
 
 MOST_GROUPS = 200
 MOST_ALIKE = 100  # rows of one item
@@ -30,9 +30,9 @@ _FIRST = 1_000  # rows that tell which columns have values
 class Query:
     """Which rows are wanted, and in which order."""
 
-    where: tuple[str, ...] = ()  # as `--where` of `negengine show`
+    where: tuple[Filter, ...] = ()  # each as [column, sign, value]
     search: str = ""  # what a sentence, its expected word or its answer holds, in lower or upper case
-    sort: str = ""  # a column, or `-COLUMN` for the largest first; without one, as the runs have them
+    sort: Sorting | None = None  # as [column, whether the largest comes first]; without one, as the runs have them
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,10 @@ class Items:
     def asked(self, query: Query) -> tuple[pl.Series, Order | None]:
         """The numbers of the wanted rows, and their order."""
         numbers = self._blocks.found(self._conditions(query))
-        by = sorted_by(query.sort, self._blocks.schema.names(), _PLACE, "sort") if query.sort else None
-        return numbers, by and Order(self._blocks, numbers, *by)
+        if query.sort is None:
+            return numbers, None
+        known(query.sort.column, self._blocks.schema.names(), f"sort {query.sort.column}", _PLACE)
+        return numbers, Order(self._blocks, numbers, *query.sort)
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""

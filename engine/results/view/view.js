@@ -3,8 +3,8 @@ const byId = name => document.getElementById(name)
 const about = JSON.parse(byId("about").textContent)
 const kinds = Object.fromEntries(about.columns.map(own => [own.name, own.kind]))
 const names = about.columns.map(own => own.name)
-const query = {where: [], search: "", sort: ""}
 const filters = []  // [column, sign, value]; one of the values of a column with `=`, and all of the others
+const query = {where: filters, search: "", sort: null}  // sort: [column, whether the largest comes first]
 const LONG = ["sentence", "premise", "hypothesis", "text", "context", "splits"]
 const shape = name => LONG.includes(name) ? "text long" : kinds[name]
 const shown = value => value === null || value === undefined ? "" : value === true ? "yes" : value === false ? "no" : value
@@ -43,18 +43,19 @@ const compared = {
   "~": (own, value) => String(own ?? "").toLowerCase().includes(value.toLowerCase()),
 }
 const read = (column, value) => kinds[column] === "number" ? Number(value) : kinds[column] === "truth" ? value === "true" : value
+const has = (own, value) => Array.isArray(own) ? own.includes(value) : own === value  // several words in one cell
 const held = {
   wanted() {
     const equal = Map.groupBy(filters.filter(own => own[1] === "="), own => own[0])
     const text = query.search.toLowerCase()
     const texts = names.filter(name => ["sentence", "premise", "hypothesis", "expected", "answer"].includes(name))
     const rows = about.rows.filter(row =>
-      [...equal].every(([column, own]) => own.some(one => row[column] === read(column, one[2]))) &&
-      filters.every(([column, sign, value]) => sign === "=" || sign === "!=" && row[column] !== read(column, value) ||
+      [...equal].every(([column, own]) => own.some(one => has(row[column], read(column, one[2])))) &&
+      filters.every(([column, sign, value]) => sign === "=" || sign === "!=" && !has(row[column], read(column, value)) ||
         sign !== "!=" && row[column] !== null && compared[sign](row[column], read(column, value))) &&
       (!text || texts.some(name => compared["~"](row[name], text))))
     if (!query.sort) return rows
-    const [name, way] = query.sort.startsWith("-") ? [query.sort.slice(1), -1] : [query.sort, 1]
+    const [name, descending] = query.sort, way = descending ? -1 : 1
     const order = (a, b) => a === b ? 0 : a === null ? 1 : b === null ? -1 : a < b ? -way : way
     return rows.toSorted((a, b) => order(a[name], b[name]))
   },
@@ -94,7 +95,7 @@ const table = new DataTable("#rows", {
   language: {search: "search sentences and answers", emptyTable: "no rows", zeroRecords: "no row has all that is asked for"},
   async ajax(asked, done) {
     query.search = asked.search.value
-    query.sort = asked.order.length ? (asked.order[0].dir === "desc" ? "-" : "") + names[asked.order[0].column] : ""
+    query.sort = asked.order.length ? [names[asked.order[0].column], asked.order[0].dir === "desc"] : null
     try {
       const found = await source.rows(asked.start, asked.length)
       const sample = found.total < about.total ? ` (a sample of ${about.total.toLocaleString("en")})` : ""
@@ -118,7 +119,6 @@ function links() {
 }
 
 function refresh() {
-  query.where = filters.map(own => own.join(""))
   byId("filters").replaceChildren(...filters.map((own, number) => {
     const button = element("button", `${own.join(" ")} ✕`, {type: "button", title: "Remove the filter"})
     button.onclick = () => { filters.splice(number, 1); refresh() }
@@ -130,7 +130,8 @@ function refresh() {
 }
 
 function filter(column, sign, value) {
-  if (!filters.some(own => own.join() === [column, sign, value].join())) filters.push([column, sign, value])
+  const isNew = filters.every(own => own[0] !== column || own[1] !== sign || own[2] !== value)
+  if (isNew) filters.push([column, sign, value])
   refresh()
 }
 

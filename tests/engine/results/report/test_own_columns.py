@@ -16,6 +16,7 @@ from negengine.engine.library.sentences import COLUMNS, names_for_people
 from negengine.engine.results.report.chapters import chapter
 from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.row_files import RowFile
+from negengine.engine.results.report.row_filters import Filter
 from negengine.engine.results.report.single_sentences import examples
 from negengine.engine.results.view.items import Items, Query
 from negengine.engine.views.html import table_html
@@ -101,7 +102,7 @@ def test_own_columns_keep_their_names_are_shown_and_are_filters_everywhere(own, 
     assert {"condition", "Item"} <= {column.heading for column in table.columns}
     items = Items([own])
     assert {"condition", "Item"} <= {column["name"] for column in items.columns}
-    found = items.page(Query(("condition=negated",)), 0, 10)["rows"]
+    found = items.page(Query((Filter("condition", "=", "negated"),)), 0, 10)["rows"]
     assert [row["condition"] for row in found] == ["negated"] * 2
     assert items.groups(Query(), "condition")["of"] == 2
     assert len(items.alike(Query(), 0)["rows"]) >= 1

@@ -7,12 +7,14 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
+from dataclasses import asdict
 from itertools import groupby
 from random import Random
 
 import negengine as ng
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.results.report.row_filters import Filter, Sorting
 from negengine.engine.results.view.items import Items, Query
 from negengine.engine.results.view.page import bundle
 from negengine.engine.results.view.server import Viewer
@@ -38,13 +40,15 @@ def few_rows_at_a_time(monkeypatch):
 
 QUERIES = [
     Query(),
-    Query(sort="-logprob"),
-    Query(sort="sentence", where=("condition!=CpTp",)),
-    Query(sort="-sentence"),
-    Query(sort="-verb", where=("repeated=true", "logprob<=-0.5")),
-    Query(where=("condition=CpTn", "condition=CnTp", "rank>1")),
-    Query(where=("repeated=true", "logprob<=-0.5"), sort="logprob"),
-    Query(where=("sentence~NOT",), search="IS A d"),
+    Query(sort=Sorting("logprob", descending=True)),
+    Query(sort=Sorting("sentence"), where=(Filter("condition", "!=", "CpTp"),)),
+    Query(sort=Sorting("sentence", descending=True)),
+    Query(
+        sort=Sorting("verb", descending=True), where=(Filter("repeated", "=", "true"), Filter("logprob", "<=", "-0.5"))
+    ),
+    Query(where=(Filter("condition", "=", "CpTn"), Filter("condition", "=", "CnTp"), Filter("rank", ">", "1"))),
+    Query(where=(Filter("repeated", "=", "true"), Filter("logprob", "<=", "-0.5")), sort=Sorting("logprob")),
+    Query(where=(Filter("sentence", "~", "NOT"),), search="IS A d"),
     Query(search="no sentence holds this"),
 ]
 
@@ -52,17 +56,17 @@ QUERIES = [
 def plain(rows, query):
     def holds(row, where):
         match where:
-            case "condition!=CpTp":
+            case ("condition", "!=", "CpTp"):
                 return row["condition"] != "CpTp"
-            case "rank>1":
+            case ("rank", ">", "1"):
                 return row["rank"] is not None and row["rank"] > 1
-            case "repeated=true":
+            case ("repeated", "=", "true"):
                 return row["repeated"] is True
-            case "logprob<=-0.5":
+            case ("logprob", "<=", "-0.5"):
                 return row["logprob"] <= -0.5
-            case "sentence~NOT":
+            case ("sentence", "~", "NOT"):
                 return "not" in row["sentence"].lower()
-        return f"condition={row['condition']}" in query.where
+        return ("condition", "=", row["condition"]) in query.where
 
     texts = ("sentence", "expected", "answer")
     found = [
@@ -71,8 +75,9 @@ def plain(rows, query):
         if all(holds(row, where) for where in query.where)
         and (not query.search or any(query.search.lower() in (row[name] or "").lower() for name in texts))
     ]
-    column = query.sort.removeprefix("-")
-    return sorted(found, key=lambda row: row[column], reverse=query.sort.startswith("-")) if column else found
+    if query.sort is None:
+        return found
+    return sorted(found, key=lambda row: row[query.sort.column], reverse=query.sort.descending)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -101,7 +106,7 @@ def test_a_search_finds_what_a_plain_loop_finds_wherever_a_text_begins_and_ends(
 
 
 def test_groups_count_rows_and_failures_and_a_row_leads_to_all_of_its_item(items, rows):
-    query = Query(where=("rank>1",), sort="-rank")
+    query = Query(where=(Filter("rank", ">", "1"),), sort=Sorting("rank", descending=True))
     wanted = plain(rows, query)
     found = items.groups(query, "condition")
     by = sorted(wanted, key=lambda row: row["condition"])
@@ -125,7 +130,7 @@ def test_the_models_of_several_runs_stand_side_by_side(scored_run, rows, tmp_pat
     assert both.total == 2 * len(rows)
     models = {own["value"] for own in both.groups(Query(), "model")["groups"]}
     assert len(models) == 2
-    ordered = both.page(Query(sort="-sentence"), 0, 2 * len(rows))["rows"]
+    ordered = both.page(Query(sort=Sorting("sentence", descending=True)), 0, 2 * len(rows))["rows"]
     twice = sorted(rows + rows, key=lambda row: row["sentence"], reverse=True)
     assert [row["sentence"] for row in ordered] == [row["sentence"] for row in twice]
     assert {own["n"] for own in both.groups(Query(), "sentence")["groups"]} == {2}
@@ -154,17 +159,18 @@ def ask(viewer, path, body=None, **headers):
 def test_only_who_has_the_address_is_answered_and_only_this_computer(viewer):
     assert viewer.server_address[0] == "127.0.0.1"
     token = {"X-Token": viewer.token}
-    question = json.dumps({"query": {"where": [], "search": "", "sort": ""}, "start": 0, "count": 2}).encode()
+    question = json.dumps({"query": {"where": [], "search": "", "sort": None}, "start": 0, "count": 2}).encode()
     status, body = ask(viewer, "/rows", question, **token)
     assert (status, len(json.loads(body)["rows"])) == (200, 2)
     assert ask(viewer, "/")[0] == ask(viewer, "/?token=guess")[0] == ask(viewer, "/rows", question)[0] == 403
     assert ask(viewer, "/rows", question, Host="example.org", **token)[0] == 403
     for path, body, said in [
         ("/rows", b"[]", "Expected `object`"),
-        ("/rows", b'{"query": {"where": [1], "search": "", "sort": ""}}', "Expected `str`, got `int`"),
+        ("/rows", b'{"query": {"where": [1], "search": "", "sort": null}}', "Expected `array`, got `int`"),
         ("/rows", question.replace(b'"start": 0', b'"start": -1'), "Expected `int` >= 0"),
-        ("/rows", question.replace(b"[]", b'["rank>first"]'), "give a number"),
-        ("/rows", question.replace(b"[]", b'["colour=red"]'), "no such column"),
+        ("/rows", question.replace(b"[]", b'[["rank", ">", "first"]]'), "give a number"),
+        ("/rows", question.replace(b"[]", b'[["colour", "=", "red"]]'), "no such column"),
+        ("/rows", question.replace(b"[]", b'[["rank", "like", "1"]]'), "Invalid enum value 'like'"),
         ("/run.json", question, "no question"),
     ]:
         status, answer = ask(viewer, path, body, **token)
@@ -174,10 +180,8 @@ def test_only_who_has_the_address_is_answered_and_only_this_computer(viewer):
 
 
 def test_the_wanted_rows_are_saved_as_csv_and_as_a_sheet(viewer, rows):
-    query = Query(where=("condition=CnTp",), sort="verb")
-    asked = urllib.parse.urlencode(
-        {"token": viewer.token, "query": json.dumps({"where": list(query.where), "search": "", "sort": query.sort})}
-    )
+    query = Query(where=(Filter("condition", "=", "CnTp"),), sort=Sorting("verb"))
+    asked = urllib.parse.urlencode({"token": viewer.token, "query": json.dumps(asdict(query))})
     wanted = [[row["sentence"], row["rank"]] for row in plain(rows, query)]
     content = ask(viewer, f"/rows.csv?{asked}")[1].decode("utf-8-sig")
     read = [[row["sentence"], int(row["rank"])] for row in csv.DictReader(io.StringIO(content))]
