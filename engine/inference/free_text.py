@@ -17,13 +17,11 @@ from .model import MOST_LOGITS, LanguageModel
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
-def encode_texts(
-    exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
-) -> list[Bucket]:
-    """Encode texts with one mask each, [MASK] or the model's own, by ascending length; `locations` are for messages."""
+def encode_texts(exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str]) -> list[Bucket]:
+    """Encode texts with one mask each, [MASK] or the model's own, by ascending length."""
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
-    for row, ids in enumerate(encoded):
-        one_mask(exported, tokenizer, ids, locations[row] if locations else repr(texts[row]))
+    for text, ids in zip(texts, encoded, strict=True):
+        one_mask(exported, tokenizer, ids, repr(text))
     return list(in_buckets(encoded, tokenizer.mask_id))
 
 

@@ -7,11 +7,10 @@ that is not finished. A shard has no final files. The *identity* of a stage is e
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import polars as pl
@@ -74,34 +73,22 @@ class RunFolder:
         cls,
         folder: Path,
         stage: str,
-        identity: Mapping[str, Any],
+        new: StageRecord,
         *,
-        parts: int,
-        planned: Sequence[int] = (),
         beside: Collection[str] = (),
-        shard: Shard | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        origin: Mapping[str, Any] | None = None,
+        kept: Collection[str] = (),
         session: Session | None = None,
         started: float | None = None,
         replaces: Callable[[str], None] | None = None,
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a folder; `beside` are the other stages of its experiment, which may be there, too.
 
-        With `replaces`, a folder of another run gets another name, which `replaces` is told. Raises InputError, with
-        nothing changed, for a folder of another run or another experiment, or one that is held.
+        Metadata of a stage that is there become the new ones, but for those that are `kept`. With `replaces`, a folder
+        of another run gets another name, which `replaces` is told. Raises InputError, with nothing changed, for a
+        folder of another run or another experiment, or one that is held.
         """
         refuse_few_open_files()
-        clock = Clock(started)
-        shard = shard or Shard()
-        new = StageRecord(
-            identity=as_json(identity),
-            parts=parts,
-            planned=list(planned),
-            shard=None if shard.is_whole else str(shard),
-            metadata=as_json({**(origin or {}), **(metadata or {})}),
-        )
-        own, aside = {stage, *beside}, None
+        clock, own, aside = Clock(started), {stage, *beside}, None
         try:
             _refuse_unlike(folder, stage, new, own)  # before anything is written: it may not be a run at all
         except InputError:
@@ -128,7 +115,7 @@ class RunFolder:
             new_session = msgspec.structs.replace(session or Session())
             held = cls(folder, stage, run, new_session, clock, lock, is_recorded=is_recorded)
             held.aside = aside
-            first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
+            first = {key: known.metadata[key] for key in kept if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
                 known.metadata = newest
                 held._save()

@@ -20,7 +20,7 @@ from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
 from .progress import Reporter
-from .record import Session, used_models
+from .record import Session, StageRecord, used_models
 from .shard import Shard
 from .stage import Stage, full_identity
 
@@ -43,16 +43,13 @@ def run_stage(
     stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
 ) -> None:
     """Run a stage, or its unfinished parts, and write its results; InputError for another run's folder."""
+    metadata, parts = {**execution.origin, **stage.metadata}, len(stage.sizes)
     with RunFolder.create_or_resume(
         folder,
         stage.name,
-        full_identity(stage),
-        parts=len(stage.sizes),
-        planned=stage.planned,
+        StageRecord.begun(full_identity(stage), stage.planned, execution.shard, metadata, parts),
         beside=stage.beside,
-        shard=execution.shard,
-        metadata=stage.metadata,
-        origin=execution.origin,
+        kept=execution.origin,
         session=execution.session,
         started=execution.started,
         replaces=execution.reporter.say if execution.replaces else None,

@@ -18,7 +18,7 @@ from ..basics.printable import counted
 from .divided import ShardFolder
 from .folder import RunFolder
 from .part import PartFiles, marked_parts
-from .record import Session, differences, read_run, replace_sessions
+from .record import Session, StageRecord, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
 from .shard import Shard
 from .stage import LOW_PRECISION_SHA256, Choices, Publish
@@ -39,16 +39,9 @@ def merge(
     found = [_shard(folder, publishers) for folder in shards]
     _refuse_other_than_whole_set(found)
     first = found[0]
-    with RunFolder.create_or_resume(
-        output,
-        first.stage,
-        first.record.identity,
-        parts=first.record.parts,
-        planned=first.record.planned,
-        beside=first.earlier,
-        metadata=first.record.metadata,
-        session=Session(merged=[without_home(folder) for folder in shards]),
-    ) as run:
+    whole = StageRecord(first.record.identity, first.record.parts, first.record.planned, metadata=first.record.metadata)
+    session = Session(merged=[without_home(folder) for folder in shards])
+    with RunFolder.create_or_resume(output, first.stage, whole, beside=first.earlier, session=session) as run:
         for stage in first.earlier:
             run.carry_stage(first.folder, stage)
         if not run.is_finished:

@@ -160,6 +160,14 @@ class StageRecord(StageEntry):
     done: Done | None = None
     sessions: list[Session] = []
 
+    @classmethod
+    def begun(
+        cls, identity: Mapping[str, Any], planned: Sequence[int], shard: Shard, metadata: Mapping[str, Any], parts: int
+    ) -> "StageRecord":
+        """A stage before its first part."""
+        known, about = as_json(identity), as_json(metadata)
+        return cls(known, parts, list(planned), None if shard.is_whole else str(shard), about)
+
     @property
     def finished(self) -> bool:
         """Whether the final files were those of all parts when they were written."""

@@ -9,7 +9,7 @@ import msgspec
 
 from ..basics.errors import InputError
 from ..basics.reading import is_folder
-from .agreement import Agreement, Elision
+from .agreement import Agreement
 from .bundled import PATTERNS, lexicon_path, pattern_path
 from .lexicon import Lexicon, load_lexicon
 from .pattern import MASK, SLOT, SLOT_NAME, SLOTS, Pattern, PatternSet, PublishedColumn, Role
@@ -21,13 +21,11 @@ _LONGEST_SENTENCE = 2_000  # characters
 _OTHER_SPACES = "\u00a0\u202f\u3000"  # before a French sign, and between Chinese sentences
 
 
-def load_patterns(
-    source: str | Path | None = None, slots: Collection[str] = SLOTS, elisions: Sequence[Elision] = ()
-) -> PatternSet:
+def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
     """Read a pattern set without its words, by default the paper's; `slots` may stand in braces beside its own."""
     file = PatternFile.read(source)
     known = [*slots, *(slot for slot in file.slots if slot not in slots)]
-    return file.patterns(known, Agreement(elisions=tuple(elisions)))
+    return file.patterns(known)
 
 
 class _PatternTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

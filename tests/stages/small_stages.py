@@ -24,6 +24,7 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.part import EncodedPart
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import StageRecord, read_run
+from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
@@ -44,8 +45,11 @@ def publish(parts: FinishedParts) -> Files:
 
 
 def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: int = PARTS, **options: Any) -> Any:
-    usual = {"parts": parts, "beside": ("select", "score", "agreement", "verify")}
-    return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, **usual | options)
+    shard, planned, origin = options.pop("shard", Shard()), options.pop("planned", ()), options.pop("origin", {})
+    metadata = {**origin, **options.pop("metadata", {})}
+    new = StageRecord.begun(identity or IDENTITY, planned, shard, metadata, parts)
+    beside = {"beside": ("select", "score", "agreement", "verify")}
+    return RunFolder.create_or_resume(folder, stage, new, kept=origin, **beside | options)
 
 
 def everything(folder: Path, but: Container[str] = (".lock",)) -> dict[str, bytes]:

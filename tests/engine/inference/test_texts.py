@@ -1,5 +1,6 @@
 """Texts, pairs and words of several tokens: encoded, refused with their place, scored as by PyTorch."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +40,7 @@ TEXTS = [
 ]
 
 
-def test_a_bad_text_is_told_with_its_location(mini, mini_tokenizer):
+def test_a_bad_text_is_told(mini, mini_tokenizer):
     for text, reason in {
         "nothing": r"no masks, where one \[MASK\] is needed",
         "[MASK] [MASK]": "2 masks",
@@ -47,8 +48,8 @@ def test_a_bad_text_is_told_with_its_location(mini, mini_tokenizer):
         "[PAD] [MASK]": "contains the padding token",
     }.items():
         counting = replace(mini, padding_id=0)  # as of a family that counts positions by its padding token
-        with pytest.raises(InputError, match=f"facts:3: {reason}"):
-            encode_texts(counting, mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
+        with pytest.raises(InputError, match=f"^{re.escape(repr(text))[:40]}.*: {reason}"):
+            encode_texts(counting, mini_tokenizer, ["[MASK].", text])
 
 
 @given(
