@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from causal_checkpoints import byte_level, llama_like
+from few import few
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference, VerbConvention
@@ -277,7 +278,7 @@ def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, patte
 
 
 @pytest.mark.parametrize("name", ["mini", "bert-base-cased", "bert-base-uncased", "roberta-base"])
-@pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
+@pytest.mark.parametrize("pattern", few(PATTERNS.all, PATTERNS.scored[-2]), ids=lambda pattern: pattern.name)
 def test_published_models_compose_slotwise(published_tokenizer, mini_tokenizer, name, pattern):
     subject, _ = subjects(LEXICON, Coreference.PRONOUN, seed=0)
     fillers = {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
