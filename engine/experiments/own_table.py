@@ -13,12 +13,13 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from ..basics.errors import InputError
+from ..basics.errors import InputError, did_you_mean
 from ..basics.printable import counted
 from ..requests.items import ALL
-from ..text.table import Rows, find_column, needed_column
+from ..text.table import Rows
 from ..text.table import Table as UserTable
 from ..text.table_cells import label
+from ..text.table_sources import seen_name
 from ..text.text_lines import MISSING
 
 GROUP, ITEM, CLUSTER, WANTED, PAIR = "group", "item", "cluster", "wanted", "pair"
@@ -163,6 +164,58 @@ def is_off(given: str | Sequence[str]) -> bool:
     return list(given) == [""] or given == ""
 
 
+def find_column(table: UserTable, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:
+    """The column that a user named with `option`; else one with an obvious name; else None.
+
+    An empty name stands for no column. The exact name wins; of names alike but for case and spaces none is guessed.
+    """
+    if given == "":
+        return None
+    if given is not None:
+        if not _has(table, given):
+            needed_columns(table, (option, given, obvious))  # which refuses it
+        return seen_name(given)
+    for name in obvious:
+        alike = [own for own in table.columns if own.strip().lower() == name]
+        if len(alike) > 1 and name not in alike:
+            both = " or ".join(map(repr, alike))
+            raise InputError(f"{table.name}: is {both} the column {name!r}? Name one with {option} COLUMN")
+        if alike:
+            return name if name in alike else alike[0]
+    return None
+
+
+def needed_columns(table: UserTable, *asked: tuple[str, str | None, Sequence[str]]) -> list[str]:
+    """As `find_column`, for columns that the table must have; all that it lacks are in one message."""
+    absent = absent_columns(table, {option: [given] for option, given, _ in asked if given is not None})
+    absent = tuple(dict.fromkeys((*absent, *table.absent)))
+    rest = [one for one in asked if one[:2] not in absent]
+    found = [find_column(table, *one) for one in rest]
+    lacking = [(option, obvious[0]) for (option, _, obvious), name in zip(rest, found, strict=True) if name is None]
+    if len(absent) == 1 and not lacking:
+        [(option, name)] = absent
+        near = did_you_mean(name, table.columns)
+        raise InputError(f"{option} {name}: {near}{table.name} has no such column; it has {table.said}")
+    if absent or lacking:
+        names = [f"no column {name!r} ({option})" for option, name in absent]
+        said = " and ".join([*names, *(f"no column {name!r}" for _, name in lacking)])
+        which, options = "one" if len(lacking) == 1 else "ones", " and ".join(f"{own} COLUMN" for own, _ in lacking)
+        once = "" if table.headings is None else f", or once in {table.headings}"
+        remedy = f": give the right {which} with {options}{once}" if lacking else ""
+        raise InputError(f"{table.name}: {said}; it has {table.said}{remedy}")
+    return [name for name in found if name is not None]
+
+
+def absent_columns(table: UserTable, given: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Options with the columns that they name and the table lacks."""
+    named = [(option, name) for option, names in given.items() for name in names if name]
+    return tuple((option, name) for option, name in named if not _has(table, name))
+
+
+def _has(table: UserTable, name: str) -> bool:
+    return seen_name(name) in table.columns or table.is_file_name(name)
+
+
 def find_columns(
     table: UserTable, option: str, given: str | Sequence[str], obvious: Sequence[str] = ()
 ) -> tuple[str, ...]:
@@ -170,7 +223,7 @@ def find_columns(
     names = [given] if isinstance(given, str) else list(given)
     if is_off(given):
         return ()
-    found = tuple(needed_column(table, option, name, [name]) for name in names)
+    found = tuple(needed_columns(table, *((option, name, [name]) for name in names))) if names else ()
     if twice := [name for name in found if found.count(name) > 1]:
         raise InputError(f"{option} {twice[0]}: given twice; name each column once")
     return found or tuple(filter(None, [find_column(table, option, None, obvious)]))
@@ -223,8 +276,8 @@ class Labels:
     def see(self, file: str, rows: Rows, labelled: pl.DataFrame) -> None:
         """Take in rows as they stand in a file, and with their labels as they count. `InputError`: too many groups."""
         values = {name: labelled[name].cast(pl.String) for name in self.columns}
-        numbers, kind = (rows.numbers, "row") if rows.lines is None else (rows.lines, "line")
-        part = pl.DataFrame({_PLACE: numbers}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
+        kind = "row" if rows.places["line"].null_count() else "line"
+        part = pl.DataFrame({_PLACE: rows.places[kind]}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
         for name, own in values.items():
             there = rows.frame[name].cast(pl.String)
             alone = label(there)

@@ -31,7 +31,7 @@ from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
 from ..runs.stage import Files, FinishedParts, changed
 from ..text.spelling import otherwise
-from ..text.table import Check, Rows, TableLike, absent_columns, headings_file, open_table
+from ..text.table import Check, Rows, TableLike, headings_file, open_table
 from ..text.table import Table as UserTable
 from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
@@ -46,6 +46,7 @@ from .own_table import (
     Labels,
     RequestColumns,
     Told,
+    absent_columns,
     said_by_name,
 )
 from .plan import TablePlan, planned
@@ -125,9 +126,8 @@ class TableRequests(Source):
 
     def read(self, number: int) -> pl.DataFrame:
         """Rows that cannot be used are requests without texts, in the order of the table."""
-        rows, file = self._rows(number), self.stimuli.file(number)
-        numbers = pl.lit(pl.Series(rows.numbers, dtype=pl.Int64))
-        place = {PLACE_ROW: numbers} | ({} if file is None else {PLACE_FILE: pl.lit(file)})
+        rows, file = self.stimuli.read(number, self.columns.row_faults), self.stimuli.file(number)
+        place = {PLACE_ROW: pl.lit(rows.places["row"])} | ({} if file is None else {PLACE_FILE: pl.lit(file)})
         beside = self.kept
         frame = rows.frame.with_columns(**place, **{new: pl.col(old) for new, old in beside.items() if new != old})
         good = self.columns.requests(frame, self.stimuli.title)
@@ -159,14 +159,7 @@ class TableRequests(Source):
         return self.location(number, request[ROW]) + (f": {subject}" if subject else "")
 
     def location(self, number: int, row: int) -> str:
-        rows = self._rows(number)
-        lines = dict(zip(rows.skipped["row"], rows.skipped["line"], strict=True))
-        if rows.lines is not None:
-            lines |= dict(zip(rows.numbers.tolist(), rows.lines.tolist(), strict=True))
-        return self.stimuli.location(number, row, lines.get(row))
-
-    def _rows(self, number: int) -> Rows:
-        return self.stimuli.read(number, self.columns.row_faults)
+        return self.stimuli.location(number, row)
 
 
 class TableRequested(Requested):

@@ -12,17 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ..basics.errors import InputError, did_you_mean
+from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
 from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, not_texts, type_of, unusable
-from .table_sources import MOST_COLUMNS, PLACE, SKIPPED_SCHEMA, Source, bare, in_memory, seen_name, sources_of
+from .table_sources import MOST_COLUMNS, PLACE, Source, bare, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
@@ -32,42 +30,12 @@ Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cann
 FILE_NAME = "file name"  # a label of rows that several files have, though no column says it
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of a part that can be used, and those that are skipped."""
+class Rows(NamedTuple):
+    """The rows of a part that can be used, where they stand, and those that are skipped."""
 
     frame: pl.DataFrame
-    places: pl.DataFrame  # the columns row and line of `SKIPPED_SCHEMA`
-    skipped: pl.DataFrame  # of `SKIPPED_SCHEMA`
-
-    @property
-    def numbers(self) -> NDArray[np.int64]:  # [n], of each row in its file, from 1
-        return self.places["row"].to_numpy()
-
-    @property
-    def lines(self) -> NDArray[np.int64] | None:  # [n], where each row begins; None outside text files
-        line = self.places["line"]
-        return None if line.null_count() else line.to_numpy()
-
-    def without(self, reasons: pl.Series) -> "Rows":
-        """The same without the rows that have a reason, which are skipped; `reasons` as `Check` gives them."""
-        is_bad = reasons.is_not_null()
-        if not is_bad.any():
-            return self
-        content = [as_json(row) for row in self.frame.filter(is_bad).iter_rows(named=True)]
-        bad = self.places.filter(is_bad).with_columns(reason=reasons.drop_nulls(), content=pl.Series(content))
-        skipped = pl.concat([self.skipped, bad]).sort("row", maintain_order=True)
-        return Rows(self.frame.filter(~is_bad), self.places.filter(~is_bad), skipped)
-
-
-@dataclass(frozen=True)
-class File:
-    """One of the files of a table, or what was in memory."""
-
-    name: str
-    sha256: str  # in hex: of a file's bytes, or of the names, types and values in memory
-    columns: tuple[str, ...]
-    unreadable: Mapping[str, str]  # column → why
+    places: pl.DataFrame  # row and line of `PLACES`
+    skipped: pl.DataFrame  # of `PLACES`
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +43,7 @@ class Table:
     """A user's table, whose rows lie in a folder of our own, a Parquet file for each part. It travels by pickling."""
 
     title: str  # without its folder and its ending
-    files: tuple[File, ...]  # one, or those of a folder in the order of their names
+    files: tuple[Source, ...]  # one, or those of a folder in the order of their names
     folder: Path = field(repr=False)
     parts: tuple[tuple[int, int], ...] = field(repr=False)  # number of the file, and rows, bad ones among them
     schema: Mapping[str, pl.DataType]  # of all columns
@@ -85,10 +53,10 @@ class Table:
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
     absent: tuple[tuple[str, str], ...] = ()  # options with the columns that they name and the table lacks
     # Known once a table is scanned:
-    texts: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()  # columns that hold a text in each row
+    optional: tuple[str, ...] = ()  # columns that hold a text in some rows
     labels: tuple[str, ...] = ()
     spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label → spelling → the one that counts
-    optional: tuple[str, ...] = ()  # columns that hold a text in some rows
     skipped: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,6 +69,10 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.schema)
+
+    @property
+    def said(self) -> str:  # its columns, for a message
+        return ", ".join(map(repr, self.columns)) or "no columns"
 
     @property
     def sizes(self) -> list[int]:
@@ -135,10 +107,10 @@ class Table:
         """Whether a label is the name of the file, and not a column."""
         return name == FILE_NAME and len(self.files) > 1 and name not in self.columns
 
-    def location(self, number: int, row: int, line: int | None) -> str:
+    def location(self, number: int, row: int) -> str:
         """Where a row of a part stands, for a message."""
-        name = self.files[self.parts[number][0]].name
-        return f"{name}, row {row}" if line is None else f"{name}:{line}"
+        places = pl.read_parquet(part_file(self.folder, number), columns=[PLACE], glob=False)[PLACE].struct.unnest()
+        return self.files[self.parts[number][0]].location(row, places.filter(row=row)["line"][0])
 
     def paths(self) -> dict[str, Path]:
         """What is read from the disk, by a name of our own."""
@@ -153,24 +125,22 @@ class Table:
         Labels are those that count.
         """
         rows = self.seen(number, check)
-        return replace(rows, frame=self.labelled(rows.frame))
+        return rows._replace(frame=self.labelled(rows.frame))
 
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
         stored = pl.read_parquet(part_file(self.folder, number), glob=False, hive_partitioning=False)
-        places = stored[PLACE].struct.unnest()
-        is_bad = places["reason"].is_not_null()
-        stored, places, bad = stored.filter(~is_bad), places.filter(~is_bad), places.filter(is_bad)
-        nothing = pl.Series([None] * len(stored), dtype=pl.String)
-        found = {column.name: column for column in stored.iter_columns()}
-        found.setdefault(FILE_NAME, pl.Series([self.file(number)] * len(stored), dtype=pl.String))
-        columns = {name: found.get(name, nothing).alias(name) for name in self.schema}
-        faults = [not_texts(columns[name]) for name in (*self.texts, *self.optional)]
-        frame = pl.DataFrame([as_type(columns[name], dtype) for name, dtype in self.schema.items()])
-        rows = Rows(frame, places.select("row", "line"), bad)
-        rows = rows.without(pl.select(pl.coalesce([nothing, *faults]).alias("reason")).to_series())
-        rows = rows.without(unusable(rows.frame, self.texts, self.named))
-        return rows if check is None or rows.frame.is_empty() else rows.without(check(self.labelled(rows.frame)))
+        places, nothing = stored[PLACE].struct.unnest(), pl.lit(None, pl.String)
+        if self.is_file_name(FILE_NAME):
+            stored = stored.with_columns(pl.lit(self.file(number)).alias(FILE_NAME))
+        rows = stored.select(name if name in stored.columns else nothing.alias(name) for name in self.schema)
+        frame = rows.select(as_type(rows[name], dtype) for name, dtype in self.schema.items())
+        reasons = [places["reason"], *(not_texts(rows[name]) for name in (*self.texts, *self.optional))]
+        reasons += [unusable(frame, self.texts, self.named)]
+        reasons += [] if check is None else [check(self.labelled(frame))]
+        places = places.with_columns(pl.coalesce(reasons).alias("reason"))
+        is_good = places["reason"].is_null()
+        return Rows(frame.filter(is_good), places.filter(is_good).drop("reason"), places.filter(~is_good))
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with each label in one spelling; null where no value stands. Whole numbers stay numbers."""
@@ -209,8 +179,8 @@ class Table:
         for number, (file, _) in enumerate(self.parts):
             rows = found.seen(number, check)
             if len(rows.skipped):
-                row, line, reason, _ = rows.skipped.row(0)
-                first.setdefault(file, f"{self.location(number, row, line)}: {reason}")
+                row, _, reason = rows.skipped.row(0)
+                first.setdefault(file, f"{self.location(number, row)}: {reason}")
                 if not skip_bad:
                     raise InputError(first[file])
             good[file] += len(rows.frame)
@@ -229,12 +199,12 @@ class Table:
         )
         return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *told))
 
-    def _refuse_absent(self, file: File, name: str) -> None:
+    def _refuse_absent(self, file: Source, name: str) -> None:
         if name in file.unreadable:
             why = file.unreadable[name]
             raise InputError(f"{file.name}: the column {name!r} cannot be read ({why}); write it as a text")
         if name not in file.columns and not self.is_file_name(name):
-            more = f"; it has {_named(self)}" if len(self.files) == 1 else ", which others of these files have"
+            more = f"; it has {self.said}" if len(self.files) == 1 else ", which others of these files have"
             raise InputError(f"{file.name}: no column {name!r}{more}")
 
 
@@ -268,18 +238,20 @@ def part_file(folder: Path, number: int) -> Path:
 
 
 def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
-    folder, files, parts = OwnFolder(), list[File](), list[tuple[int, int]]()
+    folder, files, parts = OwnFolder(), list[Source](), list[tuple[int, int]]()
     kinds = dict[str, set[str]]()
     for number, source in enumerate(sources):
-        sha256 = file_sha256(source.data) if isinstance(source.data, Path) else ""
-        columns, bad, good = dict[str, None](), pl.DataFrame(schema=SKIPPED_SCHEMA), 0
+        is_file, first_bad, good = isinstance(source.data, Path), "", 0
+        sha256 = file_sha256(source.data) if is_file else ""
         for part in source.parts(rows_per_part):
             part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
             parts.append((number, len(part)))
-            places = part[PLACE].struct.unnest()
-            good, bad = good + places["reason"].null_count(), bad.vstack(places.drop_nulls("reason").head(1))
+            bad = part[PLACE].struct.unnest().drop_nulls("reason")
+            good += len(part) - len(bad)
+            if len(bad) and not first_bad:
+                row, line, reason = bad.row(0)
+                first_bad = f"{source.location(row, line)}: {reason}"
             for column in part.drop(PLACE).iter_columns():
-                columns[column.name] = None
                 kinds.setdefault(column.name, set()).update(kinds_of(column))
                 if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
                     long = f"the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes"
@@ -287,13 +259,10 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
             if len(kinds) > MOST_COLUMNS:
                 raise InputError(f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
         if not good:
-            if bad.is_empty():
-                raise InputError(f"{source.name}: there is no row below the names of the columns")
-            row, line, reason, _ = bad.row(0)
-            raise InputError(f"{source.name}{f', row {row}' if line is None else f':{line}'}: {reason}")
-        if sha256 and file_sha256(source.data) != sha256:
+            raise InputError(first_bad or f"{source.name}: there is no row below the names of the columns")
+        if is_file and file_sha256(source.data) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")
-        files.append(File(source.name, sha256, tuple(columns), source.unreadable))
+        files.append(replace(source, data=None, sha256=sha256))
     schema = {name: type_of(own) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
     nested = frozenset(name for name, own in kinds.items() if "nested" in own)
@@ -308,64 +277,3 @@ def _digest(table: Table) -> str:
     for number in range(len(table.parts)):
         digest.update(table.read(number).frame.write_ndjson().encode())
     return digest.hexdigest()
-
-
-def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:
-    """The column that a user named with `option`; else one with an obvious name; else None.
-
-    An empty name stands for no column. The exact name wins; of names alike but for case and spaces none is guessed.
-    """
-    if given == "":
-        return None
-    if given is not None:
-        if not _has(table, given):
-            needed_columns(table, (option, given, obvious))  # which refuses it
-        return seen_name(given)
-    for name in obvious:
-        alike = [own for own in table.columns if own.strip().lower() == name]
-        if len(alike) > 1 and name not in alike:
-            both = " or ".join(map(repr, alike))
-            raise InputError(f"{table.name}: is {both} the column {name!r}? Name one with {option} COLUMN")
-        if alike:
-            return name if name in alike else alike[0]
-    return None
-
-
-def needed_columns(table: Table, *asked: tuple[str, str | None, Sequence[str]]) -> list[str]:
-    """As `find_column`, for columns that the table must have; all that it lacks are in one message."""
-    absent = absent_columns(table, {option: [given] for option, given, _ in asked if given is not None})
-    absent = tuple(dict.fromkeys((*absent, *table.absent)))
-    rest = [one for one in asked if one[:2] not in absent]
-    found = [find_column(table, *one) for one in rest]
-    lacking = [(option, obvious[0]) for (option, _, obvious), name in zip(rest, found, strict=True) if name is None]
-    if len(absent) == 1 and not lacking:
-        [(option, name)] = absent
-        near = did_you_mean(name, table.columns)
-        raise InputError(f"{option} {name}: {near}{table.name} has no such column; it has {_named(table)}")
-    if absent or lacking:
-        names = [f"no column {name!r} ({option})" for option, name in absent]
-        said = " and ".join([*names, *(f"no column {name!r}" for _, name in lacking)])
-        which, options = "one" if len(lacking) == 1 else "ones", " and ".join(f"{own} COLUMN" for own, _ in lacking)
-        once = "" if table.headings is None else f", or once in {table.headings}"
-        remedy = f": give the right {which} with {options}{once}" if lacking else ""
-        raise InputError(f"{table.name}: {said}; it has {_named(table)}{remedy}")
-    return [name for name in found if name is not None]
-
-
-def absent_columns(table: Table, given: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Options with the columns that they name and the table lacks."""
-    named = [(option, name) for option, names in given.items() for name in names if name]
-    return tuple((option, name) for option, name in named if not _has(table, name))
-
-
-def _has(table: Table, name: str) -> bool:
-    return seen_name(name) in table.columns or table.is_file_name(name)
-
-
-def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
-    """As `needed_columns`, for one."""
-    return needed_columns(table, (option, given, obvious))[0]
-
-
-def _named(table: Table) -> str:
-    return ", ".join(map(repr, table.columns)) or "no columns"

@@ -23,7 +23,7 @@ LOOKS_MISSING = (
 """What can be a word or a name, and is told where it stands."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "a text is needed"
-_MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
+MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
 _TYPES = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64, NoneType: pl.Null}
 _EXACT = 2**53  # whole numbers up to here are the same as fractions
 _CONTROL, _NO_TEXT, _SURROGATE = r"[\x00-\x08\x0e-\x1f\x7f]", "\x1a", re.compile("[\ud800-\udfff]")
@@ -53,7 +53,7 @@ def column_of(name: str, values: Iterable[Any]) -> pl.Series:
         except TypeError:  # a whole number can be too large
             pass
     both = [None if value is None else {"kind": _kind(value), "text": _text(value)} for value in found]
-    return pl.Series(name, both, _MIXED)
+    return pl.Series(name, both, MIXED)
 
 
 def _plain(value: Any) -> Any:
@@ -95,7 +95,7 @@ def kinds_of(column: pl.Series) -> set[str]:
     """
     if column.null_count() == len(column):
         return set()
-    if column.dtype == _MIXED:
+    if column.dtype == MIXED:
         return set(column.struct.field("kind").drop_nulls())
     if column.dtype.is_integer():
         return {_kind(column.min()), _kind(column.max())}
@@ -110,7 +110,7 @@ def type_of(kinds: set[str]) -> pl.DataType:
 
 def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     """A column of a part in its type of the whole table; a text is the one that a person sees."""
-    if column.dtype == _MIXED:
+    if column.dtype == MIXED:
         column = column.struct.field("text").alias(column.name)
     if dtype == pl.String and column.dtype == pl.Float64:
         return pl.Series(column.name, [None if value is None else str(value) for value in column], dtype)
@@ -121,7 +121,7 @@ def not_texts(column: pl.Series) -> pl.Series:
     """For each row why its value is not a text; null where it is one, or nothing."""
     if column.dtype in {pl.String, pl.Null}:
         return pl.Series("reason", [None] * len(column), pl.String)
-    is_odd = column.struct.field("kind") != "text" if column.dtype == _MIXED else column.is_not_null()
+    is_odd = column.struct.field("kind") != "text" if column.dtype == MIXED else column.is_not_null()
     rows = pl.DataFrame({"value": as_type(column, pl.String()), "is odd": is_odd})
     told = pl.lit(f"{column.name} is ") + pl.col("value") + f"; {_NEEDED}"
     return rows.select(pl.when("is odd").then(told).alias("reason")).to_series()

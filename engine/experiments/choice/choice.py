@@ -17,10 +17,10 @@ from ...requests.metrics import CANDIDATE, METRICS, RIGHT, ROUNDING, SCORES
 from ...requests.span import Span
 from ...requests.summary import Cell, Row
 from ...text.table import Table as UserTable
-from ...text.table import TableLike, find_column, needed_column, needed_columns
+from ...text.table import TableLike
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
-from ..own_table import find_columns
+from ..own_table import find_column, find_columns, needed_columns
 from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
 from ..table_requests import CLUSTERS, TableRequested
 from ..view import Values, View
@@ -179,7 +179,7 @@ class Choice(TableRequested):
             lacking.append(("--answer", self.answer, ["answer", "label", "answerkey"]))
         found = needed_columns(table, *lacking)
         named = find_columns(table, "--candidates", self.candidates) or tuple(found[:1])
-        item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
+        item = find_column(table, "--item", self.item or None)
         right = find_column(table, "--right", self.right, by_row)
         if item and len(named) > 1:
             raise InputError("--item: each row has one candidate; name one column with --candidates")

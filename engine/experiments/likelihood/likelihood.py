@@ -25,12 +25,12 @@ from ...requests.span import TOKENS, WORDS, Span
 from ...requests.stage import RequestStage
 from ...requests.summary import Cell, Row
 from ...runs.stage import Files, FinishedParts, changed
-from ...text.table import FILE_NAME, TableLike, find_column, needed_columns
+from ...text.table import FILE_NAME, TableLike
 from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
-from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
+from ..own_table import COLUMNS, FILE, ROW, find_column, find_columns, is_off, needed_columns
 from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
 from ..table_requests import CLUSTERS, TableRequested
 from ..view import PERCENT, Values, View

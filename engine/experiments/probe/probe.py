@@ -27,13 +27,23 @@ from ...requests.summary import COMPARES
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
 from ...runs.stage import changed
-from ...text.table import Check, TableLike, find_column, needed_columns
+from ...text.table import Check, TableLike
 from ...text.table import Table as UserTable
 from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
 from ..finished_run import GROUP, OTHER
-from ..own_table import BY_NAME, MOST_GROUPS, ROW, Labels, RequestColumns, find_columns, said_by_name
+from ..own_table import (
+    BY_NAME,
+    MOST_GROUPS,
+    ROW,
+    Labels,
+    RequestColumns,
+    find_column,
+    find_columns,
+    needed_columns,
+    said_by_name,
+)
 from ..table_requests import CLUSTERS, TableRequested, TableRun
 from .probe_columns import (
     IS_TOP1,

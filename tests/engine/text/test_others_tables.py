@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import find_column, open_table
+from negengine.engine.experiments.own_table import find_column
+from negengine.engine.text.table import open_table
 from negengine.engine.text.table_cells import ERRORS, LOOKS_MISSING, MISSING
 
 CASES = Path(__file__).parents[4] / "shared/cases/tables/in"
@@ -125,7 +126,7 @@ def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
     )
     stimuli, found = rows_of(path)
     assert found.rows() == [("a", "x", 3.0), ("b", "7", 2.5)]
-    assert stimuli.read(0).lines.tolist() == [2, 4]
+    assert stimuli.read(0).places["line"].to_list() == [2, 4]
     assert stimuli.notes == (f"{path}: only the first of 2 sheets is read: 'first'",)
     assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
         "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
@@ -381,7 +382,7 @@ def test_an_archive_is_the_folder_that_is_in_it(write, tmp_path):
     packed, plain = (rows_of(source, labels=())[0] for source in (path, tmp_path / "own"))
     assert (packed.title, packed.sha256, packed.file_names) == ("own", plain.sha256, ("a", "b"))
     assert [packed.read(part).frame.rows() for part in (0, 1)] == [plain.read(part).frame.rows() for part in (0, 1)]
-    assert packed.location(1, 1, 2) == f"{path}/b.csv:2"
+    assert packed.location(1, 1) == f"{path}/b.csv:2"
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("more/b.csv", "text\nc\n")
     assert refusal(path) == f"{path}: two files have the name 'b.csv'; unpack it and give one folder"

@@ -15,14 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.table import (
-    ROWS_PER_PART,
-    absent_columns,
-    find_column,
-    needed_column,
-    needed_columns,
-    open_table,
-)
+from negengine.engine.experiments.own_table import absent_columns, find_column, needed_columns
+from negengine.engine.text.table import ROWS_PER_PART, open_table
 from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 
@@ -82,7 +76,7 @@ def test_a_folder_of_tables_is_one_table(tmp_path):
     wanted = FRAME.with_columns(n=pl.Series([None, None, None, 1], dtype=pl.Int64))
     assert all_rows(stimuli).select(wanted.columns).equals(wanted)
     assert [stimuli.file(number) for number in range(3)] == ["b", "b", "c"]
-    assert (stimuli.title, stimuli.location(1, 3, 4)) == (tmp_path.name, f"{tmp_path / 'b.csv'}:4")
+    assert (stimuli.title, stimuli.location(1, 3)) == (tmp_path.name, f"{tmp_path / 'b.csv'}:4")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty: this folder does not hold a table"):
         open_table(tmp_path / "empty")
@@ -97,7 +91,7 @@ def test_a_part_is_read_in_another_process_from_a_copy_and_as_it_was_when_the_ru
     assert stimuli.read(0).frame.equals(FRAME[:2])
     rows = stimuli.read(1)
     assert rows.frame.equals(FRAME[2:])
-    assert (rows.numbers.tolist(), rows.lines.tolist()) == ([3, 4], [4, 5])
+    assert (rows.places["row"].to_list(), rows.places["line"].to_list()) == ([3, 4], [4, 5])
     [folder] = stimuli.paths().values()
     shutil.copytree(folder, copy)
     del here  # the last one that owns the rows
@@ -136,22 +130,22 @@ BAD_ROWS = {
     "own.csv": (
         b'sentence,{t}\na,b\na\n\n,\nc,"d\n"e,f\n\x80,g\n,h\ni,NA\nj,k,l\nm,n\n"o,p',
         [
-            (2, 3, "1 field, but the header has 2", '["a"]'),
-            (3, 6, "',' expected after '\"'; write a double quote within a quoted text twice", ""),
-            (4, 8, "byte 0x80 is not UTF-8; save the file as UTF-8 text", ""),
-            (5, 9, "sentence is empty; a text is needed", '{"sentence": "", "{t}": "h"}'),
-            (6, 10, "{t} is NA, a missing value; a text is needed", '{"sentence": "i", "{t}": "NA"}'),
-            (7, 11, THREE, '["j", "k", "l"]'),
-            (9, 13, "a double quote that is not closed", ""),
+            (2, 3, "1 field, but the header has 2"),
+            (3, 6, "',' expected after '\"'; write a double quote within a quoted text twice"),
+            (4, 8, "byte 0x80 is not UTF-8; save the file as UTF-8 text"),
+            (5, 9, "sentence is empty; a text is needed"),
+            (6, 10, "{t} is NA, a missing value; a text is needed"),
+            (7, 11, THREE),
+            (9, 13, "a double quote that is not closed"),
         ],
     ),
     "own.jsonl": (
         b'{"sentence": "a", "{t}": "b"}\nno\n\n[1]\n{"sentence": NaN}\n{"{t}": "1"}\n{"sentence": "m", "{t}": "n"}\n',
         [
-            (2, 2, "not JSON (Expecting value: line 1 column 1 (char 0))", "no"),
-            (3, 4, "'[1]' is not a JSON object; write one object per line", "[1]"),
-            (4, 5, "sentence is missing; a text is needed", '{"sentence": null, "{t}": null}'),
-            (5, 6, "sentence is missing; a text is needed", '{"sentence": null, "{t}": "1"}'),
+            (2, 2, "not JSON (Expecting value: line 1 column 1 (char 0))"),
+            (3, 4, "'[1]' is not a JSON object; write one object per line"),
+            (4, 5, "sentence is missing; a text is needed"),
+            (5, 6, "sentence is missing; a text is needed"),
         ],
     ),
 }
@@ -195,7 +189,7 @@ def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(
         assert "table" in refusal(source)
     table = open_table(write(",Sentence,Prime\n0,a,b\n"))
     assert table.columns == ("column 1", "Sentence", "Prime")  # R and pandas leave the first name empty
-    assert needed_column(table, "--sentence", None, ["sentence"]) == "Sentence"
+    assert needed_columns(table, ("--sentence", None, ["sentence"])) == ["Sentence"]
     assert find_column(table, "--cluster", None, ["cluster"]) is None
     lacking = r"no column 'text' and no column 'target'; it has .*: give the right ones with --a COLUMN and --c COLUMN"
     with pytest.raises(InputError, match=lacking + r", or once in .*own\.columns\.toml"):
@@ -224,7 +218,7 @@ def test_any_texts_come_back_as_they_were_written(tmp_path_factory, rows, size):
 
 def test_memory_does_not_grow_with_the_rows(write):
     def peak(rows: int) -> int:
-        path = write("sentence\n" + "a short sentence\n" * rows)
+        path = write("sentence\n" + "".join(f"a short sentence {row}\n" for row in range(rows)))
         tracemalloc.start()
         scanned(path, ["sentence"], rows_per_part=100)
         found = tracemalloc.get_traced_memory()[1]

@@ -5,6 +5,7 @@ import unicodedata
 
 import negengine as ng
 import pytest
+from negengine.engine.experiments import own_table
 from negengine.engine.inference.again import Draw
 from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import check_own_rows
@@ -59,7 +60,7 @@ FAULTS = {
     "spelled.csv": (table, "label", lambda column: column),
     "pipes.csv": (table, "label", lambda column: column.str.replace_all("|", "/", literal=True)),
     "error.csv": (table_cells, "ERRORS", ()),
-    "case.csv": (table, "find_column", first_alike),
+    "case.csv": (own_table, "find_column", first_alike),
     "repeated.csv": (spelling, "_seen", lambda _: ""),
     "ids.jsonl": (table_sources, "column_of", floats),
     "late.jsonl": (table_sources, "column_of", as_first),
