@@ -6,7 +6,7 @@ written to files; the frame of a table has each value in full in a column of its
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -26,7 +26,7 @@ BESIDE = "in brackets"
 """Where the paper's figures stand if they have no column of their own."""
 PAPER = "paper"
 """The series of the paper's figures in a chart."""
-_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high", "p": "{}_p", "p_holm": "{}_p_holm"}
+_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high", "p": "{}_p", "p_holm": "{}_p_holm", "n": "{}_n"}
 _PRINTED = {"published": "published {}", "printed": "printed {}"}
 
 
@@ -58,7 +58,8 @@ class View:
 
     title: str  # `{model}` in it is the model's name
     keys: Sequence[str]  # the columns of the summary that name a row of the table
-    # From left to right; a `Column` shows keys, `n` or `clusters` of the first values, or what `rows` has.
+    # From left to right; a `Column` shows keys, `n` or `clusters` of the first values, or what `rows` has. Both stand
+    # there, or in a note, also where no column names them, and each other n stands behind its values.
     columns: Sequence[Column | Values]
     where: pl.Expr = EVERY  # which rows of the summary count
     # Columns that follow from others, such as the rank in `3N@50`, or another name of a metric with several values.
@@ -96,14 +97,21 @@ class View:
         has = {metric: frame[f"published {metric}"].null_count() < len(frame) for metric in printed}
         columns: list[Column] = []
         for column in self.columns:
-            own = has.get(column.metric, False) if isinstance(column, Values) else False
-            columns += column.columns(has_paper=own) if isinstance(column, Values) else [column]
+            if isinstance(column, Values):
+                columns += column.columns(has_paper=has.get(column.metric, False))
+                own_n = f"{column.metric}_n"
+                if frame.select((pl.col(own_n) != pl.col("n")).any()).item():
+                    columns.append(Column(f"n ({column.heading})", own_n))
+            else:
+                columns.append(column)
+        columns, told = _counted(columns, frame, values[0].metric, run.clusters)
         texts = {name: f"{name} as read" for name in read}
         texts |= {f"published {metric}": f"printed {metric}" for metric, own in has.items() if own}
         shown = [name for column in columns for name in column.names]
         kept = [*(self.rows.columns if self.rows is not None else keys), "n", *shown, *texts, *texts.values()]
-        kept += [self.section] if self.section else []
-        notes = [*self.notes, *_doubts(values, frame, run.paper, has)]
+        kept += [*([self.section] if self.section else []), *(f"{own.metric}_n" for own in values[1:])]
+        kept += ["clusters"] * bool(frame["clusters"].count())
+        notes = [*self.notes, *told, *_doubts(values, frame, run.paper, has)]
         tested = summary.drop_nulls("p")
         if self.test and not tested.is_empty():
             fractions = [own.metric for own in values if own.style.get("scale") == PERCENT["scale"]]
@@ -111,6 +119,30 @@ class View:
             notes += [correction_note(tested, self.test), *found, *disagreements(tested)]
         title = self.title.replace("{model}", run.model_name)
         return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
+
+
+def _counted(
+    columns: Sequence[Column], frame: pl.DataFrame, first: str, clusters: str
+) -> tuple[list[Column], list[str]]:
+    """The columns with n, in brackets the number of clusters; and notes, where a number is the same everywhere.
+
+    `first` is the metric that n is of, and `clusters` what these are, such as `relations`.
+    """
+    found, notes = list(columns), list[str]()
+    n, of = frame["n"].unique(), frame["clusters"].unique()
+    if all(column.value != "n" for column in columns):
+        if len(n) == len(of) == 1:
+            notes.append(f"n = {n[0]:,} in every row")
+        else:
+            place = next(place for place, column in enumerate(columns) if column.value == first)
+            found.insert(place, Column("n", "n", wrap=False))
+    if len(of) > 1:
+        found = [replace(own, beside="clusters") if own.value == "n" else own for own in found]
+        draws = "; without one, items are independent" * bool(of.null_count())
+        notes.append(f"in brackets behind n: the number of clusters ({clusters}){draws}")
+    elif of.count():
+        notes.append(f"clusters: {of[0]:,} {clusters} in every row")
+    return found, notes
 
 
 def differences(test: str, title: str = "Against each other, on the same items") -> View:
@@ -187,7 +219,7 @@ class Chart:
         for metric, name in self.others.items():
             other = counted.filter(pl.col("metric") == metric)
             series.append(other.with_columns(source=pl.lit(name), low=None, high=None))
-        series.append(own.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None))
+        series.append(own.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None, n=None))
         points = pl.concat(series, how="diagonal_relaxed").drop_nulls("value").with_columns(
             pl.col("value", "low", "high") * self.scale, pl.col("is_own").fill_null(value=False), place=self.label
         )  # fmt: skip
@@ -198,7 +230,7 @@ class Chart:
         several = points["source"].n_unique() > 1
         plot = Points(
             points, x="value", y="place", low="low", high="high", series="source" if several else None,
-            panel=self.panel, title=self.title, unit=self.unit, domain=self.domain, zero=self.zero,
+            panel=self.panel, title=self.title, unit=self.unit, domain=self.domain, zero=self.zero, n="n",
         )  # fmt: skip
         wide = self.panel is not None and points[self.panel].n_unique() > 1
         small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"

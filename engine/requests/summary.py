@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..basics.numerals import fixed, significant
 from ..basics.printable import counted
 from ..statistics.clusters import (
+    FEWEST,
     ClusteredMean,
     bounded_interval,
     cluster_sums,
@@ -168,13 +169,17 @@ def means(items: pl.DataFrame, metrics: Sequence[str], clustered_by: str | None 
 def cluster_means(
     items: pl.DataFrame, metrics: Sequence[str], suffix: str, clustered_by: str | None = None
 ) -> list[Row]:
-    """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters."""
+    """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters.
+
+    Fewer than `FEWEST` have no interval.
+    """
     rows: list[Row] = []
     for cell, metric, values, clusters, yes_or_no in _cells(items, metrics, clustered_by):
         known = pl.DataFrame({"cluster": clusters, "value": values}).filter(pl.col("cluster") != UNKNOWN)
         each = known.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
         if len(each) > 1:
-            estimate = _independent(each, (0.0, 1.0) if yes_or_no else RANGES.get(metric))
+            range_ = (0.0, 1.0) if yes_or_no else RANGES.get(metric)
+            estimate = _independent(each, range_) if len(each) >= FEWEST else (float(each.mean()), None, None)
             rows.append(Row.of(cell, f"{metric}{suffix}", *estimate, len(each)))
     return rows
 
@@ -217,13 +222,17 @@ def with_holm(rows: Iterable[Row]) -> list[Row]:
 
 
 def correction_note(tested: pl.DataFrame, test: str, of: str = " of this run") -> str:
-    """What was tested and corrected, and what p can be; `tested` has p, least_p and tests."""
-    least = tested["least_p"].filter(tested["least_p"] < 1).sort()
+    """What was tested and corrected, and what p can be; `tested` has p, least_p, n and tests."""
+    # The same test may stand in several rows, and different ones may look alike here: so it is never called out of
+    # reach by mistake.
+    least = tested.unique(["p", "least_p", "n"])["least_p"].sort()
+    least = least.filter(least < 1)
     if least.is_empty():
         return f"p: {test}; no item differs, so p is 1"
     ends = dict.fromkeys(significant(max(float(end), SMALLEST_P), 2) for end in (least[0], least[-1]))
     said = f"corrected for {counted(int(tested['tests'][0]), 'test')}{of} that can differ, each once"
-    never = "; too few clusters differ for a p (Holm) below 0.05" * bool(least[0] >= 1 - CONFIDENCE)
+    corrected = (own * (least <= own).sum() for own in least)
+    never = "; too few clusters differ for a p (Holm) below 0.05" * (min(corrected) >= 1 - CONFIDENCE)
     return f"p: {test}; p (Holm): {said}; the least p that a test can give is {' to '.join(ends)}{never}"
 
 

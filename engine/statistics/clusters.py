@@ -25,6 +25,9 @@ proportion is 10 %. As Kish counts observations (1965, Survey Sampling, section 
 equal clusters. If these, or those of the failures, are fewer than 3/4 of all equal clusters (at most 10, at least 1.5),
 each equal cluster counts as one observation. Nothing varies more than clusters of which each has successes alone or
 failures alone (Hoeffding 1963, Journal of the American Statistical Association 58, 13-30).
+
+Fewer than five clusters have no interval: with fewer than four degrees of freedom, which five equal clusters have, such
+a variance is not to be trusted (Tipton 2015, Psychological Methods 20, 375-393).
 """
 
 from dataclasses import dataclass
@@ -34,6 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .intervals import UPPER, Ends, exact_proportion_interval, normal_quantile, student_quantile
+
+FEWEST = 5
+"""So many clusters, of several items each, show how clusters differ: means of fewer have no interval."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,11 @@ class ClusteredMean:
     @property
     def standard_error(self) -> float:
         return sqrt(self.variance)
+
+    @property
+    def shows_variation(self) -> bool:
+        """Whether it can have an interval: of `FEWEST` clusters or more, or of items that are independent draws."""
+        return self.clusters >= FEWEST or self.clusters == self.n > 1
 
     @property
     def has_few_carriers(self) -> bool:
@@ -109,9 +120,9 @@ def proportion_interval(mean: ClusteredMean) -> Ends:
     """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
-    place of c - 1. None and None for a single cluster: it does not show how clusters differ.
+    place of c - 1. None and None for fewer clusters than `FEWEST`: they do not show how clusters differ.
     """
-    if mean.clusters < 2:
+    if not mean.shows_variation:
         return None, None
     return exact_proportion_interval(mean.value, effective_sample_size(mean))
 
@@ -134,8 +145,8 @@ def effective_sample_size(mean: ClusteredMean) -> float:
 
 
 def student_interval(mean: ClusteredMean) -> Ends:
-    """Interval of the mean of any numbers: m ± t(d) · √v; None and None where nothing varies between clusters."""
-    if mean.clusters < 2 or mean.variance <= 0:
+    """Interval of the mean of any numbers: m ± t(d) · √v; None and None for few clusters, or where nothing varies."""
+    if not mean.shows_variation or mean.variance <= 0:
         return None, None
     half = student_quantile(mean.freedom, UPPER) * mean.standard_error
     return mean.value - half, mean.value + half
@@ -145,11 +156,11 @@ def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> Ends
     """Interval of the mean of numbers that cannot leave a range, such as correlations; it stays in the range.
 
     The mean's place in the range, from 0 to 1, gets the interval of `proportion_interval`, with as many independent
-    draws of 0 and 1 as have its variance. None and None where nothing varies between clusters.
+    draws of 0 and 1 as have its variance. None and None for few clusters, or where nothing varies.
     """
     width = highest - lowest
     place = (mean.value - lowest) / width
-    if mean.clusters < 2 or mean.variance <= 0 or not 0 < place < 1:
+    if not mean.shows_variation or mean.variance <= 0 or not 0 < place < 1:
         return None, None
     shrunk = normal_quantile(UPPER) / student_quantile(mean.freedom, UPPER)
     draws = place * (1 - place) / mean.variance * (width * shrunk) ** 2

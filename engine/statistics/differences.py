@@ -52,14 +52,15 @@ def paired_difference(
 
     For independent items that are right or wrong the interval is method 10 of Newcombe (1998, Statistics in Medicine
     17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws. Several items of a single
-    cluster have no interval, and a p of 1: they do not show how clusters differ. `range_` is what the difference of
-    numbers can be.
+    cluster have a p of 1, and those of few clusters no interval: they do not show how clusters differ. `range_` is what
+    the difference of numbers can be.
 
     `crossed` has the clusters of a second kind, such as verbs beside pairs. The interval then allows for both, and p is
     the largest one of three: sign flips of either kind, which keep their level where few clusters differ, and Student's
     test with the variance of both, which keeps it where both kinds matter.
     """
     labels = np.arange(len(first)) if clusters is None else clusters
+    range_ = (-1.0, 1.0) if first.dtype == np.bool_ else range_
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
     mean, p, least = clustered_mean(sums, sizes), sign_flips(sums), smallest_p(int(np.count_nonzero(sums)))
@@ -70,7 +71,7 @@ def paired_difference(
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
         least = max(least, smallest_p(int(np.count_nonzero(others))))
-        each = [detectable(both, own) for own in (sums, others)]
+        each = [detectable(both, own, range_[1]) for own in (sums, others)]
         finds = None if None in each else max(own for own in each if own is not None)
         return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, least, finds, kinds)
     if first.dtype == np.bool_ and mean.clusters == mean.n:
@@ -78,7 +79,7 @@ def paired_difference(
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
     ends = within(ends, *range_)
-    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, least, detectable(mean, sums))
+    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, least, detectable(mean, sums, range_[1]))
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:
@@ -144,7 +145,7 @@ def unpaired_difference(
     The degrees of freedom are those of Welch and Satterthwaite (Welch 1947, Biometrika 34, 28-35) where no cluster is
     in both groups, else the smaller ones of the two means. For independent items the interval of proportions is method
     10 of Newcombe (1998, Statistics in Medicine 17, 873-890). Clusters are int [n] and int [m], from 0; one number is
-    one cluster in both groups. None if items are independent draws. A group of a single cluster has no interval.
+    one cluster in both groups. None if items are independent draws. A group of few clusters has no interval.
     """
     groups = [first.astype(np.float64), second.astype(np.float64)]
     if clusters is None:
@@ -170,11 +171,13 @@ def unpaired_difference(
             return mean.value, *proportion_interval(mean)
 
         return Difference(value, *_of_proportions((one, other), covariance, of_group), n, every)
+    if not (one.shows_variation and other.shows_variation):
+        return Difference(value, None, None, n, every)
     freedom = min(one.freedom, other.freedom)
     if not both.any() and freedom > 0:
         below = one.variance**2 / one.freedom + other.variance**2 / other.freedom
         freedom = (one.variance + other.variance) ** 2 / below if below > 0 else freedom
     variance = one.variance + other.variance - 2 * covariance
-    fewer = min(one.clusters, other.clusters), min(one.equal_clusters, other.equal_clusters)
-    spread = ClusteredMean(value, n, fewer[0], variance, freedom, fewer[1])
+    # As many draws as clusters: each group has been found to show how they differ.
+    spread = ClusteredMean(value, every, every, variance, freedom, every)
     return Difference(value, *student_interval(spread), n, every)

@@ -6,14 +6,14 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from .clusters import ClusteredMean
+from .clusters import FEWEST, ClusteredMean
 from .intervals import CONFIDENCE, UPPER, normal_quantile, student_quantile
 from .p_values import smallest_p
 
 POWER = 0.8
 
 
-def detectable(mean: ClusteredMean, sums: NDArray[np.float64]) -> float | None:
+def detectable(mean: ClusteredMean, sums: NDArray[np.float64], largest: float) -> float | None:
     """The smallest true difference, in the unit of the mean, that a two-sided test at 5 % finds with a power of 80 %.
 
     `sums` [clusters] are those of the differences within clusters. It is (t(1 - α / 2) + t(power)) · √v, with Student's
@@ -22,7 +22,8 @@ def detectable(mean: ClusteredMean, sums: NDArray[np.float64]) -> float | None:
     Where few clusters differ, that is too small: for a p below 5 % the test by sign flips needs six clusters that
     differ, all in one direction. If each of c clusters differs with the probability π, six do with the probability
     I(π; 6, c - 5), the regularised incomplete beta function. With the π for which that is the power, c · π times the
-    mean size of a sum that differs is a total that is found. None where nothing varies, or there are fewer than six.
+    mean size of a sum that differs is a total that is found. None where nothing varies, there are fewer than six, or
+    a difference is never so large: at most `largest`.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 
@@ -32,11 +33,12 @@ def detectable(mean: ClusteredMean, sums: NDArray[np.float64]) -> float | None:
         return None
     found = (student_quantile(mean.freedom, UPPER) + student_quantile(mean.freedom, POWER)) * mean.standard_error
     differ = len(sums) * float(special.betaincinv(needed, len(sums) - needed + 1, POWER))
-    return found if len(differing) >= differ else max(found, differ * float(differing.mean()) / mean.n)
+    found = found if len(differing) >= differ else max(found, differ * float(differing.mean()) / mean.n)
+    return found if found <= largest else None
 
 
 def clusters_needed(width: float, rate: float, size: float, correlation: float) -> int:
-    """How many clusters, at least two, make the 95 % interval of a proportion at most so wide, as a fraction above 0.
+    """How many clusters, at least `FEWEST`, make a proportion's 95 % interval at most so wide, as a fraction above 0.
 
     The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile for one
     degree of freedom less than clusters: Cochran's sample size (1977, Sampling Techniques, section 4.4) with the design
@@ -46,7 +48,7 @@ def clusters_needed(width: float, rate: float, size: float, correlation: float) 
     spread = rate * (1 - rate) * (1 + (size - 1) * correlation) / size
 
     def needed(quantile: float) -> int:
-        return max(2, ceil(4 * quantile**2 * spread / width**2))
+        return max(FEWEST, ceil(4 * quantile**2 * spread / width**2))
 
     clusters = needed(normal_quantile(UPPER))
     while clusters < needed(student_quantile(clusters - 1, UPPER)):

@@ -51,13 +51,14 @@ class Plot(ABC):
         """What the chart's lines or bands are, where it draws any: a caption ends with it."""
         return ""
 
-    def _intervals(self, low: str | None, high: str | None, what: str) -> str:
-        """What the drawn intervals are, and how many values lack one; empty where none is drawn."""
-        if not (low and high):
-            return ""
-        drawn = len(self.data.filter(pl.col(low).is_not_null() & pl.col(high).is_not_null()))
+    def _promise(self, low: str | None, high: str | None, what: str, n: str | None) -> str:
+        """What the drawn intervals are, and how many values lack one; and of how many items the values are."""
+        drawn = len(self.data.drop_nulls([low, high])) if low and high else 0
         few = f"; {drawn} of {len(self.data)} values have one" if drawn < len(self.data) else ""
-        return f"{what} are 95 % intervals{few}." if drawn else ""
+        known = self.data[n].drop_nulls().unique().sort().to_list() if n else []
+        of = " to ".join(f"{own:,}" for own in dict.fromkeys((*known[:1], *known[-1:])))
+        said = [f"{what} are 95 % intervals{few}." if drawn else "", f"n: {of}." if of else ""]
+        return " ".join(filter(None, said))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ class Points(Plot):
     panel: str | None = None
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
+    n: str | None = None  # column with the number of items of each value
     explained: bool = True  # low and high are the ends of 95 % intervals, and the caption ends with that
 
     @property
@@ -84,10 +86,16 @@ class Points(Plot):
         import altair as alt
 
         scale = _scale(self.domain, zero=self.zero)
-        value = alt.X(f"{_name(self.x)}:Q", title=self.axis, scale=scale, axis=alt.Axis(tickCount=5))
+        title = self.axis + _same_n(self.data, self.n, self.panel)
+        value = alt.X(f"{_name(self.x)}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
         axis = alt.Axis(grid=True, labelLimit=0)
-        data = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
+        data = _told(self.data, (self.y, self.series), self.x, self.low, self.high, self.n)
+        panels_differ = False
+        if self.panel is not None:
+            by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
+            panels_differ = by_panel["y"].n_unique() > 1
         data = _short(data, (self.y, self.series, self.panel))
+        data = _with_n(data, self.n, self.panel, self.y, self.series, within=self.panel if panels_differ else None)
         names = _distinct(data, self.series) if self.series else [""]
         position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(data, self.y), title=None, axis=axis)
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
@@ -98,19 +106,16 @@ class Points(Plot):
         marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
         layers = [marks.encode(**_told_apart(self.series, names, layout, points=True)) if self.series else marks]
         if self.low and self.high:
-            ends = (alt.X(f"{_name(self.low)}:Q", title=self.axis, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
+            ends = (alt.X(f"{_name(self.low)}:Q", title=title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
         drawn: Any = alt.layer(*layers, data=data).properties(height=alt.Step(17 if len(names) == 1 else 9))
-        panels_differ = False
-        if self.panel is not None:
-            by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
-            panels_differ = by_panel["y"].n_unique() > 1
         return _panels(drawn, data, self.panel, layout, own_rows=panels_differ)
 
     @property
     def promise(self) -> str:
-        return self._intervals(self.low, self.high, "Lines") if self.explained else ""
+        ends = (self.low, self.high) if self.explained else (None, None)
+        return self._promise(*ends, "Lines", self.n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,7 @@ class Lines(Plot):
     high: str | None = None
     panel: str | None = None
     domain: tuple[float, float] | None = None
+    n: str | None = None
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
@@ -139,20 +145,21 @@ class Lines(Plot):
         return _panels(drawn, data, self.panel, layout)
 
     def _named(self) -> pl.DataFrame:
-        told = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
-        return _short(told, (self.series, self.panel))
+        told = _told(self.data, (self.series, self.x), self.y, self.low, self.high, self.n)
+        return _with_n(_short(told, (self.series, self.panel)), self.n, self.panel, self.series)
 
     def _layers(self, data: pl.DataFrame, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
         import altair as alt
 
-        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, **scale, **axis)
+        title = self.y_title + _same_n(self.data, self.n, self.panel)
+        value = alt.Y(f"{_name(self.y)}:Q", title=title, **scale, **axis)
         names = _distinct(data, self.series)
         base = alt.Chart().encode(steps, **_told_apart(self.series, names, layout, points=False))
         marks = base.mark_point(filled=True, size=size, opacity=1, aria=True)
         shaped = marks.encode(value, **_told_apart(self.series, names, layout, points=True), description=f"{TOLD}:N")
         layers = [base.mark_line(strokeWidth=1.5).encode(value), shaped]
         if self.low and self.high:
-            ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
+            ends = (alt.Y(f"{_name(self.low)}:Q", title=title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
             known = base.transform_filter(_both_known(self.low, self.high))
             spans = known.mark_area(opacity=0.2) if self._spans == "Bands" else known.mark_rule()
             layers.insert(0, spans.encode(*ends))
@@ -160,7 +167,7 @@ class Lines(Plot):
 
     @property
     def promise(self) -> str:
-        return self._intervals(self.low, self.high, self._spans)
+        return self._promise(self.low, self.high, self._spans, self.n)
 
 
 class Curves(Lines):
@@ -289,16 +296,42 @@ def _panels(
 
 
 def _told(
-    data: pl.DataFrame, names: Sequence[str | None], value: str, low: str | None, high: str | None
+    data: pl.DataFrame, names: Sequence[str | None], value: str, low: str | None, high: str | None, n: str | None = None
 ) -> pl.DataFrame:
-    """The frame with what each mark shows: its names, its value and the ends of its interval."""
+    """The frame with what each mark shows: its names, its value, the ends of its interval, and n."""
 
     def number(column: str) -> pl.Expr:
         return pl.col(column).cast(pl.Float64).map_elements(_read, pl.String)
 
     named = pl.concat_str([pl.col(name).cast(pl.String) for name in names if name], separator=", ", ignore_nulls=True)
     interval = pl.format(" [{} to {}]", number(low), number(high)).fill_null("") if low and high else pl.lit("")
-    return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval).alias(TOLD))
+    of = pl.format(" (n = {})", n).fill_null("") if n else pl.lit("")
+    return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval, of).alias(TOLD))
+
+
+def _same_n(data: pl.DataFrame, n: str | None, panel: str | None) -> str:
+    """What the title of an axis says of n: where all values of a chart without panels are of as many items."""
+    known = data[n].drop_nulls().unique().to_list() if n and panel is None else []
+    return f"; n = {known[0]:,}" if len(known) == 1 else ""
+
+
+def _with_n(
+    data: pl.DataFrame, n: str | None, panel: str | None, *others: str | None, within: str | None = None
+) -> pl.DataFrame:
+    """The frame with n behind the names of the first of these columns in which each name has one n.
+
+    `within` has the panels that have categories of their own: there, a name has its n in each of them.
+    """
+    if n is None or _same_n(data, n, panel):
+        return data
+    for column in filter(None, (panel, *others)):
+        keys = list(dict.fromkeys([column, *([within] if within else [])]))
+        of = data.drop_nulls(n).group_by(keys).agg(pl.col(n).unique())
+        if len(of) and (of[n].list.len() == 1).all():
+            numbers = of.select(*keys, pl.col(n).list.first().map_elements(" (n = {:,})".format, pl.String).alias(TOLD))
+            said = data.select(keys).join(numbers, on=keys, how="left", maintain_order="left")[TOLD].fill_null("")
+            return data.with_columns(pl.concat_str(column, said))
+    return data
 
 
 def _read(value: float) -> str:

@@ -10,7 +10,9 @@ from ..basics.frames import no_negative_zero
 from ..basics.named import plugged
 
 PERCENT = frozenset({"%", "percentage points", "points"})  # units of hundredths
-NO_INTERVAL = "no interval: the items are of one cluster, or all alike, and do not show how the value varies"
+NO_INTERVAL = (
+    "no interval: items of fewer than five clusters, or items that are all alike, do not show how the value varies"
+)
 
 
 @dataclass(frozen=True)

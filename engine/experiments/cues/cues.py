@@ -208,7 +208,7 @@ class CuesRun(SummaryRun):
     def methods(self, test: str) -> str:
         shares = {
             detector: ", ".join(
-                f"{row['dataset']} {percent(row['value'], 2)} %"
+                f"{row['dataset']} {percent(row['value'], 2)} % (n = {row['n']:,})"
                 for row in self.summary.filter(condition=detector, split=ALL, metric=SHARE).to_dicts()
             )
             for detector in (MODEL, WORDS)
@@ -324,10 +324,12 @@ class Cues(Experiment):
     @staticmethod
     def sections(run: CuesRun) -> list[Section]:
         shares, cues = run.tables()
-        data = shares.frame.select("text", "detector", value=pl.col("share") * 100)
+        data = shares.frame.select("text", "detector", n="sentences", value=pl.col("share") * 100)
         figure = Figure(
             "shares",
-            Points(data, x="value", y="text", series="detector", title="sentences with a negation cue", unit="%"),
+            Points(
+                data, x="value", y="text", series="detector", title="sentences with a negation cue", unit="%", n="n"
+            ),
             shares,
             "Points for the share of sentences with a negation cue, for each text and each detector.",
             "Sentences with a negation cue, of all sentences of a text.",

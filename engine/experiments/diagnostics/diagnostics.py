@@ -265,8 +265,9 @@ class Diagnostics(Requested):
         preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
         among = "How often is the expected word among the first?"
         said = [
-            f"{row['dataset']}: the true completion is preferred in {percent(row[SENSITIVITY])} % of the affirmative "
-            f"contexts and in {percent(row[NEGATIVE])} % of the negative ones"
+            f"{row['dataset']}: the true completion is preferred in {percent(row[SENSITIVITY])} % of "
+            f"{row[f'{SENSITIVITY}_n']:,} affirmative contexts and in {percent(row[NEGATIVE])} % of "
+            f"{row[f'{NEGATIVE}_n']:,} negative ones"
             + (": the model mostly ignores “not”." if row[NEGATIVE] < 0.5 <= row[SENSITIVITY] else ".")
             for row in main.frame.drop_nulls(NEGATIVE).iter_rows(named=True)
         ]

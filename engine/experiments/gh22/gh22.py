@@ -162,8 +162,8 @@ class Gh22Run(RequestedRun):
         )
 
     def remarks(self) -> list[str]:
-        rows = self.summary.filter(metric=NO_VERB).select("value", self.of_split["rank"]).iter_rows()
-        shares = [f"{percent(value)} % at rank {rank}" for value, rank in rows]
+        rows = self.summary.filter(metric=NO_VERB).select("value", "n", self.of_split["rank"]).iter_rows()
+        shares = [f"{percent(value)} % of {n:,} at rank {rank}" for value, n, rank in rows]
         told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
         return [*told, *super().remarks()]
 
@@ -389,13 +389,13 @@ def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
     own = run.summary.filter(~COMPARES, condition=str(variant), metric=RATE).with_columns(**run.of_split)
     number = pl.format("patterns {}", "number")
     named = pl.col("polarity").replace({"P": "affirmative (P)", "N": "negated (N)"})
-    data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)
+    data = own.select("rank", "n", pl.col("value", "low", "high") * 100, number=number, polarity=named)
     printed = run.paper.figures.filter(condition=str(variant)).with_columns(**run.of_split).select(
         "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", "polarity")
     )  # fmt: skip
     lines = Lines(
         pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",
-        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100),
+        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100), n="n",
     )  # fmt: skip
     alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
     caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."

@@ -15,6 +15,7 @@ from ...basics.printable import counted
 from ...inference.audit import audit_sentences
 from ...library.run import Contrast
 from ...runs.record import differences
+from ...statistics.clusters import FEWEST
 from ...text.bundled import PATTERNS, SELF_CONTAINED_NEGATION
 from ...text.pattern import PatternSet, PublishedColumn
 from ...text.pattern_files import PatternFile, load_language
@@ -191,7 +192,7 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
             Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", decimals=1),
         ],
         section=TOKENS,
-        notes=["95 % interval: pairs and verbs are clusters; none where all triplets are of one pair or one verb"],
+        notes=["95 % interval: pairs and verbs are clusters; none where there are fewer than five pairs or verbs"],
     )
     return [replace(table, title=f"{table.title}, {SEVERAL}", notes=[*table.notes, _HOW]), by_tokens]
 
@@ -203,11 +204,9 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
     for name in ("design_effect", "design_effect_two_way"):
         known = sorted({f"{value:.1f}" for value in frame[name].drop_nulls()}, key=float)
         effects.append(" to ".join(dict.fromkeys((*known[:1], *known[-1:]))))
-    if min(pairs, verbs) == 1:
-        kind = "pair" if pairs == 1 else "verb"
-        notes.append(
-            f"95 % interval: none, because all triplets are of one {kind}, so it is unknown how {kind}s differ"
-        )
+    if min(pairs, verbs) < FEWEST:
+        kind = "pairs" if pairs < FEWEST else "verbs"
+        notes.append(f"95 % interval: none, because fewer than five {kind} do not show how {kind} differ")
     elif all(effects):
         notes.append(
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"

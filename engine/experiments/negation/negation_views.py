@@ -131,7 +131,9 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
         f"{name} {fixed(drop, 1, (-100, 0, 100))}"
         for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
     )
-    plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title="drop", unit=POINTS)
+    plot = charts.Points(
+        shown, x="drop", y="pattern", low="low", high="high", n="n", series=series, title="drop", unit=POINTS
+    )
     caption = "Drop of the repetition rate in each pattern. Pairs and verbs are clusters."
     figure = Figure(
         "drops",
@@ -158,7 +160,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
     cells = cells.join(between, on=["first", "second"], how="left", maintain_order="left").with_columns(
         text=pl.col("difference").map_elements(_points, pl.String).str.replace("-", "−").fill_null("")
     )
-    once = between.filter(_in_order("first", patterns) < _in_order("second", patterns)).drop("n", "p")
+    once = between.filter(_in_order("first", patterns) < _in_order("second", patterns)).drop("p")
     counts = ("both", "only_first", "only_second", "neither")
     table = Table(
         "Difference of the repetition rates on the same triplets: first − second",
@@ -166,6 +168,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
         [
             Column("first", "first"),
             Column("second", "second"),
+            Column("triplets", "n"),
             Column("difference", "difference", low="low", high="high", **_DIFFERENCE),
             *(Column(name.replace("_", " "), name) for name in counts),
         ],
@@ -283,7 +286,9 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
     )
     return Figure(
         "log-probabilities",
-        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False, explained=False),
+        charts.Points(
+            quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, n="n", zero=False, explained=False
+        ),
         table,
         "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
         "Median of the verb's log-probability; the line holds the middle half of the triplets. "
@@ -324,8 +329,8 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     figures = [_driver_figure(what, counts, overall) for what in kinds]
     shown = (
         f"Shown are the {_MOST} words with the largest effect on the rates: the number of a word's triplets times the "
-        "distance of its rate from the pattern's, added up over the patterns. A word whose triplets are all of one "
-        "pair has no line, since one pair does not show how pairs differ; few pairs have long lines."
+        "distance of its rate from the pattern's, added up over the patterns. A word whose triplets are of fewer "
+        "than five pairs or verbs has no line: these do not show how they differ."
     )
     said = [_driver(figure.data, what) for figure, what in zip(figures[1:], kinds[1:], strict=True)]
     return Section("Which words drive the result?", said, figures=figures, notes=[shown])
@@ -369,22 +374,20 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
         ],
         section="pattern",
     )
-    label = pl.col(what) if what == "gender" else pl.format("{} ({})", what, "n")
     plot = charts.Points(
-        frame.with_columns(pl.col("rate", "low", "high", "overall") * 100, label=label),
+        frame.with_columns(pl.col("rate", "low", "high", "overall") * 100),
         x="rate",
-        y="label",
+        y=what,
         low="low",
         high="high",
+        n="n",
         panel="pattern",
         title="repetition",
         unit="%",
         domain=(0, 100),
     )
     alt = f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval."
-    caption = f"Repetition rate by {what}."
-    caption += "" if what == "gender" else " In brackets: the number of triplets."
-    return Figure(f"by-{what}", plot, table, alt, caption, wide=True, joint=what == "gender")
+    return Figure(f"by-{what}", plot, table, alt, f"Repetition rate by {what}.", wide=True, joint=what == "gender")
 
 
 def _driver(frame: pl.DataFrame, what: str) -> str:

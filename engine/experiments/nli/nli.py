@@ -383,7 +383,7 @@ class Nli(Requested):
             way = "above" if own > baseline else "below" if own < baseline else "equal to"
             limits = 0, 100, round(100 * baseline, 1)
             ends = "" if low is None else f" ({percent(low)} to {percent(high)})"
-            right = f"{fixed(100 * own, 1, limits)} % of the new pairs are right{ends}"
+            right = f"{fixed(100 * own, 1, limits)} % of {row['n']:,} new pairs are right{ends}"
             said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {percent(baseline)} %.")
         given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"

@@ -48,7 +48,7 @@ def _drops(cell: Cell, original: pl.Series, new: pl.DataFrame, suffix: str) -> I
     yield Row.of(cell, f"drop{suffix}", before[0] - after[0], *ends, n, clusters)
     if before[0] > 0:
         ends = (None, None)
-        if clusters != 1:
+        if clusters is None or found.shows_variation:
             draws = float(n) if clusters is None else effective_sample_size(found)
             ends = relative_drop_interval(after[0] * draws, draws, right_before, len(original))
         yield Row.of(cell, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, n, clusters)

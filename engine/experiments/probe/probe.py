@@ -179,7 +179,7 @@ class ProbeRun(TableRun):
             if (p := row["p_holm"]) is not None:
                 said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
                 note = f", and p of a test by sign flips, corrected by Holm's method for {row['tests']:,} tests"
-            found.append(f"{said} (n = {row['n']:,})")
+            found.append(said)
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 
     def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
@@ -194,7 +194,8 @@ def _told(row: Mapping[str, Any], scale: float, unit: str, digits: int) -> str:
     value, *ends = (
         None if own is None else fixed(scale * own, digits, limits) for own in (row["value"], row["low"], row["high"])
     )
-    return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
+    interval = f" [{', '.join(map(str, ends))}]" if None not in ends else ""
+    return f"{value}{unit}{interval} (n = {row['n']:,})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,7 +106,6 @@ def _targets(run: "ProbeRun") -> Table:
         n = run.asked[run.grouped[column]].drop_nulls().n_unique()
         if n > MOST_GROUPS:
             notes.append(f"{column} has {n:,} values; more than {MOST_GROUPS} are not compared with each other")
-    clusters = run.summary["clusters"].null_count() < len(run.summary)
     return View(
         "Targets by group: {model}",
         _KEYS,
@@ -114,7 +113,6 @@ def _targets(run: "ProbeRun") -> Table:
             *_target(run),
             Column("group", "split"),
             _N,
-            *([Column("clusters", "clusters", wrap=False)] if clusters else []),
             Values("first choice", IS_TOP1, interval=True, style=PERCENT),
             *([Values("correct", CORRECT, interval=True, style=PERCENT)] if judged else []),
             Values("log-probability", LOGPROB, interval=True, style=_LOGARITHM),

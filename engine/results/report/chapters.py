@@ -168,7 +168,7 @@ def joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     panel = plot.panel if isinstance(plot, Points) else plot.series
     drawn = replace(plot, data=data, series=MODEL, panel=panel)
     tables = [figure.table.frame.select(pl.lit(name).alias(MODEL), pl.all()) for name, figure in figures]
-    widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
+    widest = max((figure.table for _, figure in figures), key=lambda own: sum(len(one.names) for one in own.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
     # A note that all tables have stands there once, any other with the name of its run.
     common = set.intersection(*(set(figure.table.notes) for _, figure in figures))
@@ -234,7 +234,7 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
     points = labelled(points)
     named = points.with_columns(category(points, differing(points) or ["split"], TEXTS).alias("what"))
     sides = f"{isolated(first)} − {isolated(second)}"
-    plot = Points(named, x="difference", y="what", low="low", high="high", title=sides, unit=POINTS)
+    plot = Points(named, x="difference", y="what", low="low", high="high", n="n", title=sides, unit=POINTS)
     alt = f"A point for each difference of {first} and {second}, with its interval."
     caption = f"Paired differences of {isolated(first)} and {isolated(second)}. The table has the tests."
     return [Figure(name, plot, table, alt, caption)]

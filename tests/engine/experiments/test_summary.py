@@ -1,7 +1,9 @@
 """From items to the rows of summary.parquet, on items whose figures can be checked by hand."""
 
+from dataclasses import replace
 from math import inf
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -133,35 +135,52 @@ def test_clusters_count_the_same_whatever_their_size():
 
 def test_figures_that_cannot_leave_a_range_have_intervals_within_it():
     """Rank correlations of facts and of relations, and relations' means of a rate; Student's interval ends above 1."""
-    numbers = (1.0, 0.99, 0.98, 0.7)
+    numbers = (1.0, 0.99, 0.98, 0.97, 0.7)
     correlations = items(plain(list(numbers))).rename({"right": "spearman"})
     whole, _ = summary.means(correlations, ["spearman"])
-    twice = items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccdd")))
+    twice = items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccddee")))
     in_clusters, _ = summary.means(twice.rename({"right": "spearman"}), ["spearman"])
     by_cluster, _ = summary.cluster_means(correlations, ["spearman"], "-by-cluster")
-    right = items(plain([True, False, True, True], clusters=list("aabc")))
+    right = items(plain([True, False, True, True, False, True], clusters=list("aabcde")))
     rates, _ = summary.cluster_means(right, ["right"], "-by-cluster")
     for row in (whole, in_clusters, by_cluster, rates):
         assert row.low < row.value < row.high <= 1
-    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcd")), "spearman")[2] == whole.high
-    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcd")), "surprisal")[2] > 1
+    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcde")), "spearman")[2] == whole.high
+    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcde")), "surprisal")[2] > 1
+
+
+def test_fewer_than_five_clusters_of_several_items_have_no_interval_anywhere():
+    """Of a rate, a mean, a mean of clusters, and of differences of the same items and of groups; independent items do."""
+    random = np.random.default_rng(0)
+    for clusters in (2, 4, 5):
+        of = [str(i % clusters) for i in range(20)]
+        yes, numbers = (random.random(20) < 0.5).tolist(), random.normal(size=20).tolist()
+        found = []
+        for values in (yes, numbers):
+            both = items([*plain(values, clusters=of), *plain(values[::-1], "b", of)])
+            found += [*summary.means(both, ["right"])[:1], *contrast_rows(both, BOTH)]
+            found += [*summary.cluster_means(both, ["right"], "-by-cluster", OWN)[:1]]
+            found += contrast_rows(both.with_columns(other=pl.lit(None, pl.String)), [replace(BOTH[0], by="other")])
+        assert len(found) == 8
+        assert {row.low is None for row in found} == {clusters < 5}, clusters
+    assert summary.means(items(plain([True, False])), ["right"])[0].low is not None
 
 
 def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_whole_clusters():
     """Items 0 to 4 in both: four right in the first alone, none in the second alone. p = 2 / 2⁴.
 
-    Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point.
+    Ten items of five clusters, right in the first alone: p = 2 / 2⁵, not McNemar's 2 / 2¹⁰; and not a point.
     """
     (row,) = contrast_rows(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
     assert row[:5] == ("D", ORIGINAL, ALL, "right", pytest.approx(4 / 5))
     assert (row.n, row.p, row.other_condition, row.other_split, row.other_column) == (5, 1 / 8, "b", ALL, None)
     assert [*contrast_rows(items(plain([True])), BOTH)] == []
-    clusters = [str(i // 2) for i in range(8)]
-    rows = [*plain([True] * 8, clusters=clusters), *plain([False] * 8, "b", clusters)]
+    clusters = [str(i // 2) for i in range(10)]
+    rows = [*plain([True] * 10, clusters=clusters), *plain([False] * 10, "b", clusters)]
     (difference,) = contrast_rows(items(rows), BOTH)
-    assert (difference.value, difference.clusters) == (1, 4)
+    assert (difference.value, difference.clusters) == (1, 5)
     assert difference.low < 1 == difference.high
-    assert difference.p == pytest.approx(2 / 2**4)
+    assert difference.p == pytest.approx(2 / 2**5)
     # Of five positive differences of numbers p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴.
     first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
     alone, clustered = (summary.paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))

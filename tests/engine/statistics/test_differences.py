@@ -162,11 +162,12 @@ def test_a_crossed_difference_has_the_interval_of_the_formulas():
     differences = first.astype(float) - second
     flips = [sign_flips(cluster_sums(differences, kind)[0]) for kind in (pairs, verbs)]
     assert found.p == pytest.approx(max(*flips, 2 * stats.t.sf(abs(both.value) / both.standard_error, both.freedom)))
-    assert found.detectable == pytest.approx(detectable(both, differences))
+    assert found.detectable == pytest.approx(detectable(both, differences, 1.0))
     numbers = paired_difference(first.astype(float), second.astype(float), pairs, verbs)
     assert (numbers.low, numbers.high) == student_interval(both)
-    few = paired_difference(first, second, pairs, pairs % 2)
-    assert (few.crossed, few.low is None) == (2, False)
+    few = paired_difference(first, second, pairs, pairs % 4)  # the fewer ones of the two kinds count
+    assert (few.crossed, few.low, few.high) == (4, None, None)
+    assert paired_difference(first, second, pairs, pairs % 5).low is not None
     same = paired_difference(first | ~first, first | ~first, pairs, verbs)
     assert (same.low, same.p, same.detectable) == (pytest.approx(-same.high), 1.0, None)
     assert 0.2 < same.high < 0.35  # none of ten verbs has an upper bound of 31 %
@@ -228,8 +229,10 @@ def test_groups_in_clusters_have_the_interval_of_the_formulas(seed, kind):
 def test_groups_that_tell_nothing_have_no_interval():
     for first, second in (([1.0, 1.0], [0.0, 0.0]), ([1.0, 2.0], [0.0]), ([1.0], [0.0])):
         assert ends(unpaired_difference(np.array(first), np.array(second)))[1:] == (None, None)
-    two = unpaired_difference(np.array([1.0, 2, 4]), np.array([0.0, 1]), (np.array([0, 0, 1]), np.array([2, 3])))
-    assert None not in ends(two)  # also where the clusters of a group are of unequal sizes
+    for clusters in (4, 5):  # fewer than five clusters of several items, in one of the groups
+        of = np.arange(9) % clusters
+        own = unpaired_difference(np.arange(9.0), np.arange(3.0), (of, np.array([9, 10, 11])))
+        assert (own.low is None) == (clusters < 5)
     single = unpaired_difference(np.array([True]), np.array([False]))
     assert (single.value, single.low < 0.5) == (1, True)
     one_cluster = np.zeros(4, int), np.zeros(2, int)
@@ -241,7 +244,7 @@ def test_groups_that_tell_nothing_have_no_interval():
 
 def found_by(sums, size=1):
     sums = np.array(sums)
-    return detectable(clustered_mean(sums, np.full(len(sums), size)), sums)
+    return detectable(clustered_mean(sums, np.full(len(sums), size)), sums, np.inf)
 
 
 def test_the_detectable_difference_by_hand():
@@ -251,6 +254,10 @@ def test_the_detectable_difference_by_hand():
     assert found_by([1.0, 2, 1, 2, 1], 3) is None
     assert found_by([1.0, 2, 1, 2, 1, 2], 3) is not None
     assert found_by([2.0] * 30, 4) is None
+    # Eight items, +1 and -1 in turn: (2.364624 + 0.896030) · √(8/7 / 8) is 1.23, and rates differ by 1 at most.
+    odd = np.arange(8) % 2 == 1
+    assert found_by(odd - (~odd).astype(float)) == pytest.approx((2.364624 + 0.896030) / 7**0.5, abs=1e-6)
+    assert paired_difference(odd, ~odd).detectable is None
 
 
 @pytest.mark.parametrize(("items", "differing"), [(300, 1), (300, 5), (1000, 3)])
@@ -274,7 +281,7 @@ def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation
 
     clusters = clusters_needed(width, rate, size, correlation)
     assert wide(clusters) <= width
-    assert clusters == 2 or wide(clusters - 1) > width
-    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and two at least.
+    assert clusters == 5 or wide(clusters - 1) > width
+    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and five at least.
     assert 385 <= clusters_needed(0.1, 0.5, 1, 0.0) <= 388
-    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 2
+    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 5
