@@ -192,16 +192,18 @@ def test_shares_and_drops():
 
 
 def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
-    """Eight original pairs, six right; four triples of which 3, 3, 1 and 0 pairs are right."""
+    """Eight original pairs, six right; five triples of which 3, 3, 1, 0 and 2 pairs are right."""
     original = [(False, i < 6) for i in range(8)]
-    triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False)]
+    triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False), (True, True, False)]
+    row = cell(summary_of(original, triples[:4]), "SNLI", "new", "all", "drop")
+    assert (row["low"], row["high"], row["clusters"]) == (None, None, 4)
     row = cell(summary_of(original, triples), "SNLI", "new", "all", "drop")
     wilson = stats.binomtest(6, 8).proportion_ci(method="wilson")
-    low, high = proportion_interval(clustered_mean(np.array([3, 3, 1, 0]), np.full(4, 3)))
-    below, above = np.hypot(6 / 8 - wilson.low, high - 7 / 12), np.hypot(wilson.high - 6 / 8, 7 / 12 - low)
+    low, high = proportion_interval(clustered_mean(np.array([3, 3, 1, 0, 2]), np.full(5, 3)))
+    below, above = np.hypot(6 / 8 - wilson.low, high - 9 / 15), np.hypot(wilson.high - 6 / 8, 9 / 15 - low)
     assert (row["low"], row["high"]) == pytest.approx((row["value"] - below, row["value"] + above))
-    assert row["clusters"] == 4
-    assert row["value"] == pytest.approx(6 / 8 - 7 / 12)
+    assert row["clusters"] == 5
+    assert row["value"] == pytest.approx(6 / 8 - 9 / 15)
     none_right = summary_of(original, [(False,) * 3] * 3)
     for split in (*KINDS, "all"):
         row = cell(none_right, "SNLI", "new", split, "relative_drop")

@@ -333,7 +333,9 @@ def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without
 
 def test_a_group_of_one_cluster_has_no_interval_nor_has_its_difference_and_rates_of_rows_stay_in_their_range():
     """Group b is of one speaker; its rate was [0, 7], the difference from it [-52, 71]."""
-    found = summary(items(speaker=["u", "w", "v", "w", "x", "w"]), cluster="speaker")
+    speakers = items(speaker=["u", "w", "v", "w", "x", "w"])  # four; then six, of whom five are of group a
+    found = summary(pl.concat([speakers, speakers.with_columns(speaker=pl.Series(["y", "w", "z", "w", "x", "w"]))]),
+                    cluster="speaker")  # fmt: skip
     bare = {key[:2] for key, row in found.items() if row["low"] is None}
     assert bare == {("b", name) for name in ("is_top1", "logprob", "repeats_word")} & {key[:2] for key in found} | {
         (BOTH, name) for name in ("is_top1", "logprob")

@@ -210,13 +210,23 @@ def plain(name, outcomes):
 
 
 def made(splits="ab"):
-    """A run of each model: items in 10 clusters with a gender each; the second kind of clusters crosses them."""
+    """A run of each model: items in 10 clusters with a gender each; the second kind, 10 too, crosses them."""
     schema = ("dataset", "condition", "split", "metric", "item", "value", "cluster", "crossed", "gender")
     runs = []
     for seed, name in enumerate(MODELS):
         rng = np.random.default_rng(seed)
         rows = [
-            ("D", "c", split, "accuracy", f"item {i}", float(rng.random() < 0.5), f"{i // 4}", f"v{i % 4}", "fm"[i % 2])
+            (
+                "D",
+                "c",
+                split,
+                "accuracy",
+                f"item {i}",
+                float(rng.random() < 0.5),
+                f"{i // 4}",
+                f"v{i % 10}",
+                "fm"[i % 2],
+            )
             for split in splits
             for i in range(40)
         ]
