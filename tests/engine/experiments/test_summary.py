@@ -150,7 +150,7 @@ def test_figures_that_cannot_leave_a_range_have_intervals_within_it():
 
 
 def test_fewer_than_five_clusters_of_several_items_have_no_interval_anywhere():
-    """Of a rate, a mean, a mean of clusters, and of differences of the same items and of groups; independent items do."""
+    """Of a rate, a mean, a mean of clusters, differences of the same items and of groups; independent items do."""
     random = np.random.default_rng(0)
     for clusters in (2, 4, 5):
         of = [str(i % clusters) for i in range(20)]
