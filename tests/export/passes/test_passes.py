@@ -382,34 +382,6 @@ def test_biases_leave_attention_and_the_logits_stay(mini):
     assert operators(graph)["Add"] == before["Add"] + mini.info["layers"]
 
 
-@pytest.mark.parametrize(("tokens", "bias"), [(MANY, True), (MANY, False), (300, True), (40_000, True)])
-def test_logits_are_read_by_steps_of_256_and_of_equal_ones_the_smaller_id_is_first(tokens, bias):
-    table = np.random.default_rng(tokens).normal(size=(tokens, WIDTH)).astype(np.float32).round(1)
-    ties = np.arange(2, 200, 9)
-    table[tokens - ties] = table[1]  # the best of what looks up token 1, in other steps
-    own, matrix, slope = torch.from_numpy(table), torch.from_numpy(table.T.copy()), torch.full((tokens,), 0.1)
-    graph = traced(lambda ids: own[ids] @ matrix + (slope if bias else 0))
-    known = context(vocabulary=tokens)
-    run_passes((hoist_mask_row, add_decision_head), graph, known)
-    ids = np.array([1, 2, 3, tokens - 2], np.int32)
-    feeds = {"input_ids": ids[:, None], "mask_position": 0 * ids, "expected_id": ids}
-    names = ("decision_ids", "decision_logits", "logits")
-
-    def decisions():
-        (found,) = observe(graph, [feeds], [graph.outputs[name] for name in names])
-        return [found[graph.outputs[name]] for name in names]
-
-    wanted = decisions()
-    run_passes((gpu.read_logits_once,), graph, known)
-    found = decisions()
-    for one, other in zip(wanted, found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-    assert (found[0][[0, 3], 0] == 1).all()  # of all that are equal
-    sizes = layouts(graph)
-    assert {sizes[node.inputs[0]].shape[-1] <= 256 for node in graph.nodes if node.op_type == "TopK"} == {True}
-    assert sum(node.op_type == "Add" and node.inputs[0] is graph.outputs["logits"] for node in graph.nodes) == 0
-
-
 def test_of_two_equal_logits_that_are_given_in_another_order_the_smaller_id_is_first():
     """As CUDA's TopK may give them: here the ids of both are turned around."""
     graph = decided(tokens=50)
