@@ -58,8 +58,8 @@ def product_rates(
             def run(n: int, session: ort.InferenceSession = session) -> float:
                 values = np.random.default_rng(0).normal(size=(1, 1, n, hidden))
                 values = values.astype(np.float16 if kind == "fp16" else np.float32)
-                repeat = partial(_repeat, session, device, values)
-                seconds = _fastest(lambda times: list(cores.map(repeat, [times] * count)), rounds)
+                bound = [_bound(session, device, values) for _ in range(count)]
+                seconds = _fastest(lambda times: list(cores.map(partial(_repeat, session, times), bound)), rounds)
                 return 4.0 * n * hidden * inner * count / seconds
 
             rates[operator] = max(map(run, sizes))
@@ -79,10 +79,14 @@ def _fastest(repeat: Callable[[int], object], rounds: int) -> float:
     return min(seconds) / _REPEATS
 
 
-def _repeat(session: ort.InferenceSession, device: Device, x: Array, times: int) -> None:
+def _bound(session: ort.InferenceSession, device: Device, x: Array) -> ort.IOBinding:
     binding = session.io_binding()
-    binding.bind_cpu_input("x", x)  # it goes up here, once
+    binding.bind_cpu_input("x", x)  # it goes up here, once: that takes longer than the products of a GPU
     binding.bind_output("y", device.kind, device.index)
+    return binding
+
+
+def _repeat(session: ort.InferenceSession, times: int, binding: ort.IOBinding) -> None:
     for _ in range(times):
         session.run_with_iobinding(binding)
     binding.copy_outputs_to_cpu()  # one row: a device gives it when all is computed

@@ -22,7 +22,6 @@ LAUNCH = 5e-6  # seconds of a host thread for a kernel. Assumed: 3 to 8 µs are 
 SHORTEST = 2.5e-6  # seconds of the shortest kernel. Fitted to one sentence on an A100 (0.67 ms, about 85 kernels)
 SYNCHRONISE = 2e-5  # seconds until a thread knows that its batch is done. Assumed
 COPY, COPIED = 1e-5, 2.5e10  # seconds of a copy, assumed, and bytes a second over PCIe 4.0 × 16 (its standard: 32 GB/s)
-MEMORY_SHARE = 0.85  # of a memory's rate on the data sheet, for long reads. Assumed
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,16 @@ class Gpu:
     multiprocessors: int  # each computes one tile of a product at a time
     reached: float  # share of the peak that products in fp16 reach where all of them are busy
     reached_fp32: float = 0.7  # the same in fp32. Assumed; fitted for the T4
+    reached_memory: float = 0.85  # share of the memory's rate that other kernels reach. Assumed; fitted for the H200
 
 
 # All but the shares: NVIDIA's data sheets of these names, and its white papers on Hopper, Ampere, Ada and Turing. The
 # shares of A100 and T4 are fitted to one figure each of BENCHMARKS.md; the T4's is that low because of its 70 W.
-# Assumed: 600 of 989 TFLOP/s for H100 and H200, the L4 (72 W) as the T4, the RTX 4090 as the A100.
+# Those of the H200 are fitted to its kernels as they were measured; the H100 is assumed to be alike. Assumed: the L4
+# (72 W) as the T4, the RTX 4090 as the A100.
 GPUS = {
-    "h100": Gpu("H100 SXM", 989e12, 67e12, 3.35e12, 700, 132, 0.63),
-    "h200": Gpu("H200 SXM", 989e12, 67e12, 4.8e12, 700, 132, 0.63),
+    "h100": Gpu("H100 SXM", 989e12, 67e12, 3.35e12, 700, 132, 0.6, 0.62, 0.42),
+    "h200": Gpu("H200 SXM", 989e12, 67e12, 4.8e12, 700, 132, 0.6, 0.62, 0.42),
     "a100": Gpu("A100 SXM 40 GB", 312e12, 19.5e12, 1.555e12, 400, 108, 0.79),
     "l4": Gpu("L4", 121e12, 30.3e12, 0.3e12, 72, 58, 0.38),
     "rtx4090": Gpu("RTX 4090", 165e12, 82.6e12, 1.008e12, 450, 128, 0.79),
@@ -70,7 +71,7 @@ def seconds(kernel: Kernel, gpu: Gpu, kind: str) -> float:
     rate = gpu.fp32 * gpu.reached_fp32 if kind == "fp32" else gpu.fp16 * gpu.reached
     rounds = kernel.tiles / gpu.multiprocessors  # in the last round, some multiprocessors have nothing to do
     computing = kernel.operations / rate * (math.ceil(rounds) / rounds if rounds else 1)
-    return max(SHORTEST, computing, kernel.bytes / (gpu.memory * MEMORY_SHARE))
+    return max(SHORTEST, computing, kernel.bytes / (gpu.memory * gpu.reached_memory))
 
 
 def tiles(rows: int, columns: int) -> int:
@@ -82,8 +83,8 @@ _BYTES = {"tensor(float)": 4, "tensor(float16)": 2, "tensor(int64)": 8, "tensor(
 _PRODUCTS, _ATTENTION = {"MatMul", "Gemm"}, {"MultiHeadAttention", "Attention"}
 _VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Shape", "Identity"}  # no kernel: the same memory, or the host's
 _PICKS = {"Gather", "GatherND", "GatherElements", "Slice"}  # read what they write, not all that they could
-# TopK of ONNX Runtime 1.31 reads rows of up to 256 and of more than 4096 values once. In between it reads them for their
-# signs, each digit of 8 bits, a count, the output (topk_impl.cuh, topk_smallk.cuh).
+# TopK of ONNX Runtime 1.31 reads rows of up to 256 and of more than 4096 values once. In between it reads them for
+# their signs, each digit of 8 bits, a count, the output (topk_impl.cuh).
 _RADIX_FROM, _RADIX_TO = 256, 4096
 _RADIX = {"tensor(float)": 7, "tensor(float16)": 5}
 _PROBES = ((2, 5), (3, 7))

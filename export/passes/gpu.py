@@ -13,8 +13,8 @@ def move_biases(graph: Graph, _: Context) -> None:
         softmax((q + b)(k + c)ᵀ) = softmax((q + b) kᵀ)    as (q + b) cᵀ is the same for all keys of a query
         A (v + d) = A v + d, and (A v + d) W + e = (A v) W + (d W + e)    as the rows of A have the sum 1
 
-    So b alone is added, to the queries. One packed product for all three would not do: the kernels of flash attention
-    read them apart, and ONNX Runtime unpacks them by a copy. Demands a finished graph.
+    So b alone is added, to the queries. One packed product for all three would not do: the kernels of attention read
+    them apart, and ONNX Runtime unpacks them by a copy. Demands a finished graph.
     """
     for node in graph.nodes:
         bias = node.inputs[3] if node.op_type == "MultiHeadAttention" and len(node.inputs) > 3 else None

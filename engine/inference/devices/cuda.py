@@ -125,10 +125,11 @@ class Cuda(Device):
 
 DEVICE = Cuda
 
-# Compute capability → products in fp16 on tensor cores, with sums in fp32, in multiples of those in fp32 without TF32,
-# by NVIDIA's data sheets, in TFLOP/s: T4 65 and 8.1, A100 312 and 19.5, H100 989 and 67; A10 125 and 31.2, L4 121 and
-# 30.3, but RTX 3090, 4090 and 5090 two times, and nothing tells them apart.
-_HALF_SPEED = {"7.5": 8.0, "8.0": 16.0, "9.0": 14.8}
+# Compute capability → how many times as fast the fp16 graph is as the fp32 one, without TF32. Measured on an H200: 7.2,
+# which is 0.49 of the ratio of its data sheet (989 and 67 TFLOP/s). The same share is assumed for T4 (65 and 8.1) and
+# A100 (312 and 19.5). A10 (125 and 31.2) and L4 (121 and 30.3) have four times, but RTX 3090, 4090 and 5090 two, and
+# nothing tells them apart.
+_HALF_SPEED = {"7.5": 3.9, "8.0": 7.8, "9.0": 7.2}
 _LEAST_HALF_SPEED = 2.0
 # Compute capabilities for which the wheel of this version has machine code. It has nothing that a driver could compile.
 # Code of one runs on later ones with the same first number: none for 10.0 (B200).

@@ -123,7 +123,7 @@ def test_devices_are_those_of_the_driver(monkeypatch):
     assert (Cuda.count(), cuda_version()) == (2, "13.1")
     assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
     assert (cuda_text("cuDeviceGetName", 1), cuda_text("cuDeviceGetName", 2)) == ("NVIDIA H200", None)
-    assert (Cuda(1).low_precision_speed(), Cuda(2).low_precision_speed()) == (14.8, 2.0)  # compute capability 9.0, none
+    assert (Cuda(1).low_precision_speed(), Cuda(2).low_precision_speed()) == (7.2, 2.0)  # compute capability 9.0, none
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
     hardware = {"hardware": "NVIDIA H200", "memory GiB": 80.0, "driver": "580.95.05", "CUDA": "13.1"}
