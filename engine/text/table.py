@@ -214,14 +214,17 @@ def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART) -> Table:
         return _kept("frame", [in_memory(source)], rows_per_part)
     path = Path(source)
     with sources_of(path) as found:
-        table = _kept(path.resolve().name if is_folder(path) else bare(path).stem, found, rows_per_part)
+        table = _kept(_title(path), found, rows_per_part)
     return replace(table, headings=headings_file(path))
 
 
 def headings_file(path: Path) -> Path:
     """The file beside a table, or beside a folder of tables, in which a user can write which columns are meant."""
-    name = path.resolve().name if is_folder(path) else bare(path).stem
-    return path.with_name(f"{name}.columns.toml")
+    return path.with_name(f"{_title(path)}.columns.toml")
+
+
+def _title(path: Path) -> str:
+    return path.resolve().name if is_folder(path) else bare(path).stem
 
 
 class OwnFolder:

@@ -22,11 +22,10 @@ from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.printable import counted
-from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in, unreadable
+from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in
 from .table_cells import INVISIBLE, MIXED, column_of, exact
 from .text_lines import (
     BYTE_ORDER_MARK,
-    GZIP,
     MOST_TABLE,
     BadLineError,
     Lines,
@@ -59,6 +58,7 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"<!DOCTYPE": ("a page of the web", _SHEET_HINT),
     b"<?xml": ("XML", _SHEET_HINT),
 }
+_WORKBOOK = {"[Content_Types].xml", "mimetype"}  # one of them is in each
 _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET} | dict.fromkeys(
     (".xlsx", ".ods"), _SHEET
 )
@@ -129,33 +129,42 @@ def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
         lines = Lines(stream, source.name)
         reader, delimiter, named = _header(source, lines, usual)
         header, swallowed = source.header, list[int]()
-        while True:
-            first = lines.place.line + 1
-            try:
-                fields = next(reader, None)
-            except BadLineError as error:
-                yield first, {}, error.reason
+        for first, fields, reason in _each(reader, lines):
+            if reason:
+                yield first, {}, reason
                 continue
-            except csv.Error as error:
-                yield first, {}, _told(error)
-                continue
-            if fields is None:
-                break
             if not any(fields):  # spreadsheets write rows of empty cells below a table
                 continue
             if named is None:  # R's write.table gives the names of the rows no name in the header
                 named = len(fields) == len(header) + 1 and fields[0].isdigit() and fields[-1] != ""
             own = fields[1:] if named else fields
-            reason = _fault(source, own, len(fields), delimiter)
+            if reason := _fault(source, own, len(fields), delimiter):
+                yield first, {}, reason
+                continue
             if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
                 swallowed.append(first)
-            yield first, {} if reason else dict(zip(header, own, strict=True)), reason
+            yield first, dict(zip(header, own, strict=True)), None
         if swallowed:
             source.notes.append(
                 f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
                 + (f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else "")
                 + "; is a double quote missing, or one too many?"
             )
+
+
+def _each(reader: Iterator[Any], lines: Lines) -> Iterator[tuple[int, Any, str | None]]:
+    """What is read next of some lines, the line where it begins, and why it cannot be read."""
+    while True:
+        first, found, reason = lines.place.line + 1, None, None
+        try:
+            found = next(reader)
+        except StopIteration:
+            return
+        except BadLineError as error:
+            reason = error.reason
+        except csv.Error as error:
+            reason = _told(error)
+        yield first, found, reason
 
 
 def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str]], str, bool | None]:
@@ -212,19 +221,14 @@ def _of_json(source: Source) -> Iterator[Row]:
     """One object per line, or a list of objects."""
     with open_text(source.data) as stream:
         lines, is_first = Lines(stream, source.name), True
-        while True:
-            try:
-                line = next(lines, None)
-            except BadLineError as error:
-                yield lines.place.line, {}, error.reason
-                continue
-            if line is None:
-                return
-            if is_first and line.lstrip().startswith("["):
-                yield from _of_list("\n" * (lines.place.line - 1) + "\n".join(chain([line], lines)), source.name)
-            elif line.strip():
-                yield _of_line(line.strip(), lines.place.line)
-            is_first = is_first and not line.strip()
+        for line, text, reason in _each(lines, lines):
+            if reason:
+                yield line, {}, reason
+            elif is_first and text.lstrip().startswith("["):
+                yield from _of_list("\n" * (line - 1) + "\n".join(chain([text], lines)), source.name)
+            elif text.strip():
+                yield _of_line(text.strip(), line)
+            is_first = is_first and not reason and not text.strip()
 
 
 def _of_list(text: str, name: str) -> Iterator[Row]:
@@ -265,20 +269,21 @@ def _of_sheet(source: Source) -> Iterator[Row]:
             rows, merged = sheet.to_python(skip_empty_area=False), sheet.merged_cell_ranges or ()
     except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
         raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
-    for (top, left), (bottom, right) in merged:  # every cell of them shows the first one's value
-        for row in rows[top : bottom + 1]:
-            row[left : right + 1] = [rows[top][left]] * len(row[left : right + 1])
-    filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
+    cells = [[None if cell == "" else exact(cell) for cell in row] for row in rows]
+    for (top, left), (bottom, _) in merged:  # each of its rows shows the first one's value
+        for row in cells[top + 1 : bottom + 1]:
+            row[left] = cells[top][left]
+    filled = [(line, row) for line, row in enumerate(cells, 1) if any(cell is not None for cell in row)]
     if not filled:
         raise InputError(f"{source.name}: the first sheet is empty; put the table there")
     if len(seen) > 1:
         source.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
-    kept = [place for place in range(len(filled[0][1])) if any(row[place] not in {"", None} for _, row in filled)]
-    (line, header), *below = [(line, [None if row[i] == "" else exact(row[i]) for i in kept]) for line, row in filled]
+    kept = [place for place in range(len(filled[0][1])) if any(row[place] is not None for _, row in filled)]
+    (line, header), *below = [(line, [row[place] for place in kept]) for line, row in filled]
     names = source.named(("" if own is None else own for own in header), f"{source.name}:{line}")
-    for line, cells in below:
-        is_again = source.is_header(cells)
-        yield line, {} if is_again else dict(zip(names, cells, strict=True)), _AGAIN if is_again else None
+    for line, row in below:
+        is_again = source.is_header(row)
+        yield line, {} if is_again else dict(zip(names, row, strict=True)), _AGAIN if is_again else None
 
 
 def _of_frame(source: Source, size: int) -> Iterator[Batch]:
@@ -384,27 +389,26 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
         paths = paths_in(path) if is_folder(path) else _unpacked(path, Path(unpacked))
         shown = [own for own in paths if own.name[0] != "." and not own.name.startswith("~$")]
         found = [own for own in shown if bare(own).suffix.lower() in _IN_FOLDERS]
-        ending = f"the name of a table{{}} ends in {', '.join(_IN_FOLDERS)}"
+        ending = f"the name of a table in it ends in {', '.join(_IN_FOLDERS)}"
         if not found:
-            kind = "folder" if is_folder(path) else "archive"
-            raise InputError(f"{path}: this {kind} does not hold a table; {ending.format('')}")
+            raise InputError(
+                f"{path}: this {'folder' if is_folder(path) else 'archive'} does not hold a table; {ending}"
+            )
         for first, second in pairwise(found):
             if first.name == second.name:
                 raise InputError(f"{path}: two files have the name {first.name!r}; unpack it and give one folder")
         sources = [Source(str(path / own.name), own) for own in found]
         left = [own for own in shown if own not in found and (is_folder(own) or bare(own).suffix.lower() in _MAYBE)]
         if left:
-            told = ", ".join(own.name for own in left)
-            sources[0].notes.append(f"not read: {told}; {ending.format(' in a folder')}")
+            sources[0].notes.append(f"not read: {', '.join(own.name for own in left)}; {ending}")
         yield sources
 
 
 def _is_archive(path: Path) -> bool:
     """Whether a file is a zip archive, and not a workbook, which is one, too."""
     with open_regular(path, _HINT) as stream:
-        if path.suffix.lower() == ".zip" or not is_zipfile(stream):
-            return path.suffix.lower() == ".zip"
-        return not {"[Content_Types].xml", "mimetype"} & set(ZipFile(stream).namelist())
+        is_named = path.suffix.lower() == ".zip"
+        return is_named or (is_zipfile(stream) and not _WORKBOOK & set(ZipFile(stream).namelist()))
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
@@ -425,19 +429,13 @@ def bare(path: Path) -> Path:
 
 def _kind_of(path: Path) -> str:
     """Which kind of table a file is, by its first bytes, then its name; InputError if it is none."""
-    with open_regular(path, _HINT) as stream:
-        try:
-            first = stream.read(_FIRST)
-        except OSError as error:
-            raise unreadable(path, error, _HINT) from error
+    with open_text(path, _HINT) as stream:
+        first = stream.read(_FIRST)
     if not first.strip():
         raise InputError(f"{path}: the file is empty; {_HINT}")
     found = next((kind for begin, kind in _BY_BYTES.items() if first.startswith(begin)), "")
     if isinstance(found, tuple):
         raise InputError(f"{path}: this is {found[0]}; {found[1]}")
-    if first.startswith(GZIP):
-        with open_text(path, _HINT) as unpacked:
-            first = unpacked.read(_FIRST)
     is_object = first.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
     kind = found or _BY_NAME.get(bare(path).suffix.lower(), _JSON if is_object else _CSV)
     if not found and kind in {_PARQUET, _SHEET}:

@@ -131,8 +131,10 @@ def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
     assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
         "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
     )
-    merged = workbook(("text", "kind"), ("a", "x"), ("b", None), ("c", "y"), merged="B2:B3")
-    assert rows_of(write(merged, "merged.xlsx"))[1].rows() == [("a", "x"), ("b", "x"), ("c", "y")]
+    merged = workbook(("kind", "text"), ("x", "a"), (None, "b"), ("y", "c"), merged="A2:A3")
+    assert rows_of(write(merged, "merged.xlsx"))[1].rows() == [("x", "a"), ("x", "b"), ("y", "c")]
+    across = workbook(("text", "kind"), ("a", "x"), ("from here on", None), merged="A3:B3")  # a heading, not two values
+    assert rows_of(write(across, "across.xlsx"))[1].rows() == [("a", "x"), ("from here on", None)]
     seen = write(workbook(("text", 2024.0), ("a", 1.0), hidden=["draft"]), "hidden.xlsx")  # what a person sees is read
     assert (rows_of(seen, labels=("2024",))[1].rows(), rows_of(seen, labels=())[0].notes) == ([("a", 1)], ())
     again = write(workbook(("text", "kind"), ("a", "x"), ("text", "kind"), ("b", "y")), "again.xlsx")
