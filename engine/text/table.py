@@ -19,7 +19,7 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, not_texts, type_of, unusable
+from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, type_of, unusable
 from .table_sources import MOST_COLUMNS, PLACE, Source, bare, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
@@ -135,8 +135,7 @@ class Table:
             stored = stored.with_columns(pl.lit(self.file(number)).alias(FILE_NAME))
         rows = stored.select(name if name in stored.columns else nothing.alias(name) for name in self.schema)
         frame = rows.select(as_type(rows[name], dtype) for name, dtype in self.schema.items())
-        reasons = [places["reason"], *(not_texts(rows[name]) for name in (*self.texts, *self.optional))]
-        reasons += [unusable(frame, self.texts, self.named)]
+        reasons = [places["reason"], unusable(rows, self.texts, self.optional, self.labels)]
         reasons += [] if check is None else [check(self.labelled(frame))]
         places = places.with_columns(pl.coalesce(reasons).alias("reason"))
         is_good = places["reason"].is_null()

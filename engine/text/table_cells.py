@@ -117,21 +117,15 @@ def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     return column.cast(dtype)
 
 
-def not_texts(column: pl.Series) -> pl.Series:
-    """For each row why its value is not a text; null where it is one, or nothing."""
-    if column.dtype in {pl.String, pl.Null}:
-        return pl.Series("reason", [None] * len(column), pl.String)
-    is_odd = column.struct.field("kind") != "text" if column.dtype == MIXED else column.is_not_null()
-    rows = pl.DataFrame({"value": as_type(column, pl.String()), "is odd": is_odd})
-    told = pl.lit(f"{column.name} is ") + pl.col("value") + f"; {_NEEDED}"
-    return rows.select(pl.when("is odd").then(told).alias("reason")).to_series()
-
-
-def unusable(frame: pl.DataFrame, texts: Sequence[str], names: Sequence[str]) -> pl.Series:
-    """Why rows lack one of `texts`, or hold an error of a spreadsheet in one of `names`; null where they do not."""
+def unusable(stored: pl.DataFrame, texts: Sequence[str], optional: Sequence[str], labels: Sequence[str]) -> pl.Series:
+    """For each row why it lacks one of `texts`, or what in a column is not a text or a value; null where nothing is."""
     reasons = [pl.lit(None, pl.String)]
-    for name in names:
-        text = pl.col(name).cast(pl.String).str.strip_chars()
+    for name in (*texts, *optional):
+        if (column := stored[name]).dtype not in {pl.String, pl.Null}:
+            is_odd = column.struct.field("kind") != "text" if column.dtype == MIXED else column.is_not_null()
+            reasons.append(f"{name} is " + pl.when(is_odd).then(as_type(column, pl.String())) + f"; {_NEEDED}")
+    for name in dict.fromkeys((*texts, *optional, *labels)):
+        text = pl.lit(as_type(stored[name], pl.String())).str.strip_chars()
         if name in texts:
             missing = (
                 pl.when(text == "").then(pl.lit("empty")).when(text.is_in(MISSING)).then(text + ", a missing value")
@@ -141,7 +135,7 @@ def unusable(frame: pl.DataFrame, texts: Sequence[str], names: Sequence[str]) ->
         reasons.append(f"{name} is " + error)
         odd = pl.when(text.str.contains(_CONTROL)).then(pl.lit("a character that cannot be printed; remove it"))
         reasons.append(f"{name} holds " + odd)
-    return frame.select(pl.coalesce(reasons).alias("reason")).to_series()
+    return stored.select(pl.coalesce(reasons).alias("reason")).to_series()
 
 
 def label(column: pl.Series) -> pl.Series:

@@ -391,9 +391,8 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
         found = [own for own in shown if bare(own).suffix.lower() in _IN_FOLDERS]
         ending = f"the name of a table in it ends in {', '.join(_IN_FOLDERS)}"
         if not found:
-            raise InputError(
-                f"{path}: this {'folder' if is_folder(path) else 'archive'} does not hold a table; {ending}"
-            )
+            kind = "folder" if is_folder(path) else "archive"
+            raise InputError(f"{path}: this {kind} does not hold a table; {ending}")
         for first, second in pairwise(found):
             if first.name == second.name:
                 raise InputError(f"{path}: two files have the name {first.name!r}; unpack it and give one folder")
