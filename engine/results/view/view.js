@@ -8,7 +8,8 @@ const query = {where: filters, search: "", sort: null}  // sort: [column, whethe
 const LONG = ["sentence", "premise", "hypothesis", "text", "context", "splits"]
 const shape = name => LONG.includes(name) ? "text long" : kinds[name]
 const shown = value => value === null || value === undefined ? "" : value === true ? "yes" : value === false ? "no" : value
-const rounded = value => typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(4) : shown(value)
+const decimals = value => Math.abs(value) < 0.001 ? value.toPrecision(3) : value.toFixed(3)
+const rounded = value => typeof value === "number" && !Number.isInteger(value) ? decimals(value) : shown(value)
 // Only all are 100.0, and only none are 0.0.
 const percent = share => [1, 2, 3, 4, 5, 6].map(digits => (100 * share).toFixed(digits))
   .find(text => (Number(text) < 100) === (share < 1) && (Number(text) > 0) === (share > 0)) ?? (100 * share).toString()
@@ -92,7 +93,8 @@ const table = new DataTable("#rows", {
     createdCell: cell => { if (kind === "text") cell.dir = "auto" },  // letters from right to left
     render: (value, way) => way === "display" ? element("span", rounded(value)).innerHTML : value,
   })),
-  language: {search: "search sentences and answers", emptyTable: "no rows", zeroRecords: "no row has all that is asked for"},
+  language: {lengthMenu: "_MENU_ rows per page", info: "rows _START_ to _END_ of _TOTAL_", infoEmpty: "", infoFiltered: "",
+    search: "search sentences and answers", emptyTable: "no rows", zeroRecords: "no row has all that is asked for"},
   async ajax(asked, done) {
     query.search = asked.search.value
     query.sort = asked.order.length ? [names[asked.order[0].column], asked.order[0].dir === "desc"] : null
