@@ -93,7 +93,7 @@ class Examples(Shown):
         if not self.total:
             return [f"no {what} of this run has all that is asked for"]
         if len(self.rows) == self.total:
-            return [f"all {counted(self.total, what)}"]
+            return [f"{'all ' if self.total > 1 else ''}{counted(self.total, what)}"]
         some = f"{len(self.rows):,} of {self.total:,} {what}s"
         how = f"drawn at random with --seed {self.seed}" if self.sort is None else f"the first with --sort {self.sort}"
         return [f"{some}, {how}; -o FILE.csv writes all"]

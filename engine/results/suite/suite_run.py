@@ -68,6 +68,7 @@ class SuitePlan(Shown):
     file: SuiteFile
     members: Sequence[Member]
     states: Mapping[int, State]  # by a member's number
+    folder: Path
     failures: Mapping[int, str] = field(default_factory=dict)  # number of a member → why it failed
 
     def tables(self) -> list[Table]:
@@ -77,6 +78,9 @@ class SuitePlan(Shown):
         counts = Counter(self.states[member.number] for member in self.members)
         told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
         return [f"{counted(len(self.members), 'run')}: {told}", *self.file.notes]
+
+    def closing(self) -> str:
+        return f"Nothing was run. Without --plan, the runs and their results are written to {self.folder}"
 
     def described(self) -> list[dict[str, Any]]:
         return [
@@ -109,7 +113,6 @@ class SuiteRun(SuitePlan):
         notes: What else to know, a line each.
     """
 
-    folder: Path
     finished: Sequence[tuple[Member, Run]] = field(repr=False)
     frame: pl.DataFrame = field(repr=False)
     results: Path = field(repr=False)
@@ -175,12 +178,12 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     Raises:
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.
     """
-    plan, folder, opening, shared = _read(file, options)
-    shard = shard_of(shared)
+    plan, opening, shared = _read(file, options)
+    folder, shard = plan.folder, shard_of(shared)
     reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
     for name in (RESULTS, RECORD):
         make_place(folder / name.format(shard.suffix))
-    plan = _run_members(plan, folder, opening, shared, reporter)
+    plan = _run_members(plan, opening, shared, reporter)
     done = [member for member in plan.members if plan.states[member.number] in DONE]
     runs = [replace(finished_run(one) or open_run(one.folder), label=one.model.label) for one in done]
     finished = list(zip(done, runs, strict=True))
@@ -188,8 +191,8 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     results = folder / RESULTS.format(shard.suffix)
     write_bytes(results, frame.write_csv().encode())
     found = SuiteRun(
-        plan.file, plan.members, plan.states, plan.failures,
-        folder=folder, finished=finished, frame=frame, results=results,
+        plan.file, plan.members, plan.states, plan.folder, plan.failures,
+        finished=finished, frame=frame, results=results,
     )  # fmt: skip
     if not shard.is_whole:
         return replace(found, notes=["the same command without --shard makes the report of all runs"])
@@ -211,7 +214,7 @@ def plan_suite(file: str | Path, **options: Unpack[AllOptions]) -> SuitePlan:
     return _read(file, options)[0]
 
 
-def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Path, Opening, RunOptions]:
+def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Opening, RunOptions]:
     said, shared = divided(options)
     given = Opening(**said)  # type: ignore[arg-type]  # a precision by its name
     content = SuiteFile.read(Path(file))
@@ -226,17 +229,17 @@ def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Path, Openi
     if not members:
         raise InputError(f"{file}: no probe is for any of its models")
     own = [members[number] for number in shard_of(shared).parts(len(members))]
-    return SuitePlan(content, own, {member.number: state_of(member) for member in own}), folder, opening, shared
+    return SuitePlan(content, own, {member.number: state_of(member) for member in own}, folder), opening, shared
 
 
-def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
+def _run_members(plan: SuitePlan, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
     name, total, states, failures = plan.file.name, len(plan.members), dict(plan.states), dict(plan.failures)
     plan = replace(plan, states=states, failures=failures)
     todo = [member for member in plan.members if states[member.number] not in DONE]
     todo.sort(key=lambda member: states[member.number] is not State.NEW)  # one begun before may have ended the program
     if len(todo) < total:
         reporter.say(f"{name}: {total - len(todo):,} of {total:,} runs are finished")
-    exports = folder / EXPORTS.format(shard_of(options).suffix)
+    exports = plan.folder / EXPORTS.format(shard_of(options).suffix)
     for number, member in enumerate(todo, start=1):
         reporter.say(f"{name}: run {member.number} of {total:,}, {member.name}")
         own, given = member.model, exporting(plan.file, member.model, opening)
@@ -254,21 +257,21 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
                 reporter.detail("".join(traceback.format_exception(error)))
         if aside is not None and all(later.model is not own for later in todo[number:]):
             shutil.rmtree(aside, ignore_errors=True)
-        _record(plan, folder, shard_of(options))
+        _record(plan, shard_of(options))
     if not plan.file.keep_exports:
         shutil.rmtree(exports, ignore_errors=True)
-    _record(plan, folder, shard_of(options))
+    _record(plan, shard_of(options))
     return plan
 
 
-def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
+def _record(plan: SuitePlan, shard: Shard) -> None:
     """suite.json: what was run from which file; after every member, so that it can be looked at meanwhile."""
     members = plan.described()
     for own in members:
         own["reference"] = without_home_inside(own["reference"])
-        own["folder"] = Path(own["folder"]).relative_to(folder).as_posix()
+        own["folder"] = Path(own["folder"]).relative_to(plan.folder).as_posix()
     content = {"suite": plan.file.name, "file": plan.file.path.name, "sha256": plan.file.sha256, "members": members}
-    write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
+    write_bytes(plan.folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
 def exporting(file: SuiteFile, model: SuiteModel, opening: Opening) -> dict[str, Any]:

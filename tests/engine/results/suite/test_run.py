@@ -190,6 +190,7 @@ def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place,
 def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with_their_tables(place):
     plan = plan_suite("suite.toml")
     assert set(states(plan).values()) == {"new"}
+    assert plan.closing().endswith("written to runs/suite")
     assert plan.document()["members"][1]["step"] == 1000
     with pytest.raises(InputError, match="nowhere"):
         ng.suite("suite.toml", device="nowhere", progress=False)
