@@ -224,7 +224,9 @@ def read_run(folder: Path, only: str | None = None) -> RunRecord:
     record = read_record(folder, only) if exists(folder / RUN_FILE) else None
     if record is None:
         model = " (it is an exported model)" if exists(folder / "export.json") else ""
-        raise InputError(f"{folder} is not a run folder{model}: it has no {RUN_FILE}")
+        inside = sorted(path.parent for depth in ("*", "*/*", "*/*/*") for path in folder.glob(f"{depth}/{RUN_FILE}"))
+        hint = f"; give a run inside, such as {inside[0]}" if inside else ""
+        raise InputError(f"{folder} is not a run folder{model}: it has no {RUN_FILE}{hint}")
     return record
 
 

@@ -15,7 +15,7 @@ from ...library.shown import Shown
 from ...views import Column, Table
 from .row_filters import Filter, Sorting, filtered, ordered
 
-_MOST_OWN = 4  # columns of a user's own that a terminal shows
+_MOST_OWN = 4  # columns of a user's own that stand before the sentences
 YES_NO = ("yes", "no")  # a tick would say that something is right
 FOR_PEOPLE = 20  # sentences of a table where nobody asks for a number
 
@@ -33,6 +33,13 @@ def chosen(run: Run, where: Sequence[str] = (), *, failed: bool = False, sort: s
             raise InputError(f"--failed: no sentence of {run.folder} is called right or wrong{hint}")
         rows = rows.filter(pl.col(FAILED))
     return rows if sort is None else ordered(rows, Sorting.parse(sort, names), run.folder)
+
+
+def first_columns(run: Run) -> list[str]:
+    """The user's own columns that stand before the sentences: all, or of many those that have the groups."""
+    own = list(run.own_columns.values())
+    groups = [name for name in own if name in run.groupings]
+    return own if len(own) <= _MOST_OWN else (groups or own)[:_MOST_OWN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +66,11 @@ class Examples(Shown):
         """None where there are no sentences. A data set or condition of all rows stands in the title."""
         if self.rows.is_empty():
             return []
-        own = [*self.run.own_columns.values()]
+        own = first_columns(self.run)
         places = [name for name in ("dataset", "condition", "pattern", *own) if name in self.rows.columns]
         places = [name for name in dict.fromkeys(places) if self.rows[name].null_count() < len(self.rows)]
         same = [name for name in places if self.rows[name].n_unique() == 1]
-        columns = [Column(name, name, wrap=name in {"dataset", *own}) for name in places if name not in same][
-            :_MOST_OWN
-        ]
+        columns = [Column(name, name, wrap=name in {"dataset", *own}) for name in places if name not in same]
         if is_pair := self.run.pair_rows() is not None:
             columns += [Column(name, name) for name in ("good", "bad")]
             columns += [Column("difference", "difference", decimals=2, signed=True, wrap=False)]

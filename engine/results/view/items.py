@@ -17,6 +17,7 @@ from ...library.run import Run
 from ...library.sentences import FAILED, TEXTS
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
+from ..report.chosen_sentences import first_columns
 from ..report.row_filters import Filter, Sorting, conditions, known, ordered
 
 MOST_GROUPS = 200
@@ -67,8 +68,7 @@ class Items:
         known = {name for name in self._blocks.schema if some[name].count()}
         rest = self.rows.select(name for name in self._blocks.schema if name not in known)  # few columns, if any
         known |= {own.name for own in rest.select(pl.all().is_not_null().any()).collect() if own.item()}
-        own = self.runs[0].own_columns.values()
-        first = (MODEL, *own, "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
+        first = (MODEL, *first_columns(self.runs[0]), "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
         names = dict.fromkeys([*(name for name in first if name in self._blocks.schema), *self._blocks.schema])
         return [{"name": name, "kind": _kind(self._blocks.schema[name])} for name in names if name in known]
 

@@ -92,6 +92,13 @@ def test_the_right_candidate_of_a_choice_stands_beside_the_best_wrong_one(mini, 
         assert row["bad"].endswith(own.filter(~pl.col("right")).sort("logprob")["text"][-1])
 
 
+def test_of_many_own_columns_those_with_the_groups_stand_before_the_sentences(own, monkeypatch):
+    monkeypatch.setattr("negengine.engine.results.report.chosen_sentences._MOST_OWN", 1)
+    table = Examples.draw(own, chosen(own), 4, 0).tables()[0]
+    assert [column.heading for column in table.columns][:2] == ["condition", "sentence"]
+    assert [column["name"] for column in Items([own]).columns][:2] == ["condition", "sentence"]
+
+
 def test_own_columns_keep_their_names_are_shown_and_are_filters_everywhere(own, tmp_path):
     rows = chosen(own).collect()
     assert rows.select("condition", "Item", "splits").rows() == OWN.select("condition", "Item", "splits").rows()
