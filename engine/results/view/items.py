@@ -47,7 +47,7 @@ class Items:
         return cls(open_alike(runs))
 
     @cached_property
-    def _blocks(self) -> Blocks:
+    def blocks(self) -> Blocks:
         """The columns of `Run.sentences`; those of several runs have the model's name before them."""
         names = labels(self.runs) if len(self.runs) > 1 else [""]
         each = zip(self.runs, names, strict=True)
@@ -55,64 +55,56 @@ class Items:
 
     @property
     def rows(self) -> pl.LazyFrame:
-        return self._blocks.rows
+        return self.blocks.rows
 
     @property
     def total(self) -> int:
-        return self._blocks.total
+        return self.blocks.total
 
     @cached_property
     def columns(self) -> list[dict[str, str]]:
         """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
-        some = self._blocks.at(pl.int_range(min(self.total, _FIRST), dtype=pl.UInt32, eager=True))
-        known = {name for name in self._blocks.schema if some[name].count()}
-        rest = self.rows.select(name for name in self._blocks.schema if name not in known)  # few columns, if any
+        some = self.blocks.at(pl.int_range(min(self.total, _FIRST), dtype=pl.UInt32, eager=True))
+        known = {name for name in self.blocks.schema if some[name].count()}
+        rest = self.rows.select(name for name in self.blocks.schema if name not in known)  # few columns, if any
         known |= {own.name for own in rest.select(pl.all().is_not_null().any()).collect() if own.item()}
         first = (MODEL, *first_columns(self.runs[0]), "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
-        names = dict.fromkeys([*(name for name in first if name in self._blocks.schema), *self._blocks.schema])
-        return [{"name": name, "kind": _kind(self._blocks.schema[name])} for name in names if name in known]
+        names = dict.fromkeys([*(name for name in first if name in self.blocks.schema), *self.blocks.schema])
+        return [{"name": name, "kind": _kind(self.blocks.schema[name])} for name in names if name in known]
 
-    def _conditions(self, query: Query) -> list[pl.Expr]:
-        found = conditions(self._blocks.schema, query.where, _PLACE, "filter")
+    def conditions(self, query: Query) -> list[pl.Expr]:
+        found = conditions(self.blocks.schema, query.where, _PLACE, "filter")
         if query.search:
-            texts = pl.col(name for name in _SEARCHED if self._blocks.schema.get(name) == pl.String)
+            texts = pl.col(name for name in _SEARCHED if self.blocks.schema.get(name) == pl.String)
             found.append(pl.any_horizontal(texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)))
         return found
 
     def wanted(self, query: Query) -> pl.LazyFrame:
         """The rows that a question lets through, in their order."""
-        rows = self.rows.filter(*self._conditions(query), True)
+        rows = self.rows.filter(*self.conditions(query), True)
         return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
         numbers, order = _asked(self, query)
-        rows = self._blocks.at(order.page(start, count) if order else numbers.slice(start, count))
+        rows = self.blocks.at(order.page(start, count) if order else numbers.slice(start, count))
         return {"rows": values(rows), "wanted": len(numbers), "total": self.total}
-
-    def asked(self, query: Query) -> tuple[pl.Series, Order | None]:
-        """The numbers of the wanted rows, and their order."""
-        numbers = self._blocks.found(self._conditions(query))
-        if query.sort is None:
-            return numbers, None
-        known(query.sort.column, self._blocks.schema.names(), f"sort {query.sort.column}", _PLACE)
-        return numbers, Order(self._blocks, numbers, *query.sort)
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
-        if column not in self._blocks.schema:
+        if column not in self.blocks.schema:
             raise InputError(f"the runs have no column {column!r}")
-        wanted, by, of = self._conditions(query), pl.col(column), None
+        wanted, by, of = self.conditions(query), pl.col(column), None
         if column in TEXTS:  # nearly as many as rows: only those that are shown are built whole
             hashes = (
                 rows.filter(*wanted, True).select(by.hash()).collect(engine="streaming")
-                for _, rows in self._blocks.each()
+                for _, rows in self.blocks.each()
             )
             found, n = np.unique(pl.concat(hashes).to_series(), return_counts=True)
             frequent = pl.Series(found[np.argsort(-n, kind="stable")[:MOST_GROUPS]])
             wanted, of = [*wanted, by.hash().is_in(frequent.implode())], len(n)
         counts = [pl.len().alias("n"), pl.col(FAILED).count().alias("judged"), pl.col(FAILED).sum().alias(FAILED)]
-        each = (rows.filter(*wanted, True).group_by(by.alias("value")).agg(counts) for _, rows in self._blocks.each())
+        each = (rows.filter(*wanted, True).group_by(by.alias("value")).agg(counts) for _, rows in self.blocks.each())
         counted = pl.concat([rows.collect(engine="streaming") for rows in each]).group_by("value").sum()
         counted = counted.sort("n", "value", descending=[True, False])
         return {"groups": counted.head(MOST_GROUPS).to_dicts(), "of": of or len(counted)}
@@ -145,7 +137,12 @@ class Items:
 
 @lru_cache(maxsize=1)  # of the last question, whose pages are asked for one by one
 def _asked(items: Items, query: Query) -> tuple[pl.Series, Order | None]:
-    return items.asked(query)
+    """The numbers of the wanted rows, and their order."""
+    numbers = items.blocks.found(items.conditions(query))
+    if query.sort is None:
+        return numbers, None
+    known(query.sort.column, items.blocks.schema.names(), f"sort {query.sort.column}", _PLACE)
+    return numbers, Order(items.blocks, numbers, *query.sort)
 
 
 def _for_people(block: Block, run: Run, model: str) -> Block:

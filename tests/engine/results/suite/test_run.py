@@ -198,7 +198,7 @@ def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with
     (place / "suite.toml").write_text((place / "suite.toml").read_text().replace('"score"', '"select"'))
     found = ng.suite("suite.toml", progress=False)
     assert (found.is_finished, found.notes) == (True, ())
-    with pytest.raises(InputError, match="it has no run.json; give a run inside, such as runs/suite/select/"):
+    with pytest.raises(InputError, match=r"it has no run\.json; give a run inside, such as runs/suite/select/"):
         ng.open("runs/suite")
     assert "Selected triplets" in found.report.read_text("utf-8")
     assert str(found).startswith("select: Selection of triplets: lab/tiny@step0")
