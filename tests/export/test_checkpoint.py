@@ -14,6 +14,8 @@ from negengine.export.check import check
 from negengine.export.source import Source, locate
 from safetensors.numpy import load_file, save_file
 
+from .situations import QUERY, linear, save_adapter
+
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -42,6 +44,15 @@ def test_a_model_of_the_hub_is_fetched_once_and_its_weights_only_to_export_it(hu
         locate("lab/tiny@v1", "v2")
     use_hub(NOWHERE, offline=True)
     assert locate("lab/tiny@v1").revision == "b" * 40
+
+
+def test_an_adapter_takes_the_tokenizer_of_its_base_on_the_hub(hub, use_hub, tmp_path):
+    use_hub(hub.address)
+    save_adapter(tmp_path / "lora", linear(QUERY, 4, 4))
+    found = {own.what: own for own in check(str(tmp_path / "lora"), base="lab/tiny").findings}["tokenizer"]
+    plain = {own.what: own for own in check("lab/tiny").findings}["tokenizer"]
+    assert found == plain
+    assert plain.possible
 
 
 @pytest.mark.parametrize(
