@@ -15,7 +15,7 @@ BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-wheel real shipped lint types torture coverage mutation export select score papers bench gpu clean
+.PHONY: help setup demo docs test pytest test-all test-wheel real shipped lint types torture coverage mutation export select score papers bench gpu clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -61,7 +61,10 @@ docs: $(READY)  ## build the pages of docs/ into site/
 	$(BIN)/python -m mkdocs build --strict $(ARGS)
 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
-test: $(READY) lint types  ## lint, check types, run the tests of what a change can break, one process a core
+test: $(READY) lint  ## lint, check types, run the tests of what a change can break, one process a core
+	@$(MAKE) --no-print-directory -j2 types pytest
+
+pytest: $(READY)
 	$(PYTEST) $(ARGS)
 
 # ARGS='-m everything' runs only what `make test` leaves out.

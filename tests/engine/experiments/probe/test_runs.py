@@ -183,17 +183,9 @@ WRONG = [  # None: the table as it is
     (None, {"sentence": "text"}, r"sentence='text': .*has no such column; it has 'sentence', 'target', 'other'"),
     (None, {"method": "whole-word", "top": 2}, "method whole-word ranks the tokens"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
-    ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {}, r"^the frame, row 1: target '\[SEP\]': '\[SEP\]' holds"),
-    (
-        {"sentence": ["b [MASK]."], "target": ["[SEP]"]},
-        {"skip_bad": True},
-        r"none of 1 requests can be asked \(1: '\[SEP\]' holds",
-    ),
-    (
-        {"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]},
-        {},
-        "^the frame, row 1: target 'bird': 513 tokens, but mini takes",
-    ),
+    (ONE_BAD, {}, r"^the frame, row 1: target '\[SEP\]': '\[SEP\]' holds"),
+    (ONE_BAD, {"skip_bad": True}, r"none of 1 requests can be asked \(1: '\[SEP\]' holds"),
+    ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "target 'bird': 513 tokens, but mini takes"),
     ("folder", {}, "a folder of 2 tables; give one of them"),
 ]
 
