@@ -203,14 +203,3 @@ def test_what_shards_chose_is_joined_and_what_differs_is_recorded_and_told(choic
     lines = told_differences(shards, {})
     assert len(lines) == bool(told)
     assert not told or lines[0].startswith(f"Cp: the shards were {told}")
-
-
-def test_shards_of_versions_whose_rows_have_other_columns_are_one_line(tmp_path):
-    halves = [hold(tmp_path / f"{index}", parts=2, shard=Shard(index, 2)) for index in (1, 2)]
-    for number, half in enumerate(halves):
-        with half as run:
-            own = rows(number).with_columns(newer=1) if number else rows(number)
-            run.write_part(number, EncodedPart.of(PartResult(own, {"tested": 1})))
-    with pytest.raises(InputError, match=r"parts with unlike columns, as versions of negengine differ .*newer Int32"):
-        merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged")
-    assert not (tmp_path / "merged" / "triplets.parquet").exists()
