@@ -114,7 +114,9 @@ class Source:
         return self.header
 
     def is_header(self, fields: Sequence[Any]) -> bool:
-        return seen_name(fields[0]) == self.header[0] and tuple(map(seen_name, fields)) == self.header
+        """Whether a row is the header again, also in other letters, such as capitals."""
+        is_first = seen_name(fields[0]).lower() == self.header[0].lower()
+        return is_first and " ".join(map(seen_name, fields)).lower() == " ".join(self.header).lower()
 
 
 def _in_batches(source: Source, rows: Iterator[Row], size: int) -> Iterator[Batch]:
@@ -180,7 +182,8 @@ def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str
     if first.startswith("# "):
         raise InputError(f"{lines.location}: {_COMMENT}")
     # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
-    delimiter = max(",;\t|", key=lambda sign: (first.count(sign), sign == usual))
+    # In TSV, a comma stands in a name rather than a tab.
+    delimiter = max(",;\t|", key=lambda sign: (sign == usual == "\t" in first, first.count(sign), sign == usual))
     if delimiter not in first and first.startswith('"'):  # a space can stand in a name, too
         delimiter = " "
     delimiter = said if said in _DELIMITERS else delimiter

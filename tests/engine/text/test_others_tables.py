@@ -275,6 +275,7 @@ def test_what_is_no_table_in_memory_is_one_line(name):
 WRONG = {
     "page.xls": ("<html><table><tr><td>text</td></tr></table>", ": this is a page of the web; save the sheet as"),
     "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
+    "joined in capitals.csv": ("text,kind\na,x\nText,KIND\nb,y\n", ":3: this row is the header again; remove it"),
     "twice.jsonl": (
         '{"text": "a", "kind": "x", "text": "b"}\n',
         ":1: the key 'text' stands there twice; write it once",
@@ -327,9 +328,11 @@ def test_what_is_wrong_is_named_by_file_and_line(write, name):
     assert refusal(path, labels=()).startswith(f"{path}{message}")
 
 
-def test_spaces_within_names_of_columns_divide_no_fields(write):
+def test_spaces_and_commas_within_names_of_columns_divide_no_fields(write):
     pairs = write("good text,bad text\nHe sleeps.,He sleep.\n")
     assert rows_of(pairs, ("good text", "bad text"), ())[1].rows() == [("He sleeps.", "He sleep.")]
+    tabs = write("text (he, she, they)\tkind\na, b, c\tx\n", "own.tsv")
+    assert rows_of(tabs, ("text (he, she, they)",))[1].rows() == [("a, b, c", "x")]
     assert rows_of(write("one text\nHe sleeps\n", "own.txt"), ("one text",), ())[1].rows() == [("He sleeps",)]
 
 
