@@ -23,7 +23,7 @@ from ..library.run import BY, Run, ShardRun, open_results
 from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, WHY, by_split, collected
-from ..requests.stage import Asking, InMemory, Kind, RequestStage, complete
+from ..requests.stage import Asking, InMemory, Kind, MixedRequests, RequestStage, complete
 from ..requests.summary import COMPARES, Row, frame, means, with_holm
 from ..requests.word import Word
 from ..runs.loop import run_stage
@@ -70,6 +70,7 @@ class Requested(Experiment, Asking):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        cls.mixes = issubclass(cls.of_kind.stage, MixedRequests)
         if "results" not in vars(cls) and "name" in vars(cls):
             cls.results = type(f"{cls.__name__}Run", (RequestedRun,), {"__doc__": RequestedRun.__doc__})
         if "results" in vars(cls) and issubclass(cls.results, RequestedRun):

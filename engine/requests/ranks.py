@@ -18,7 +18,7 @@ from ..inference.free_text import MASK, reduce_logits
 from ..inference.judge import logprobs_of, top_tokens
 from ..inference.model import LanguageModel
 from ..text.token_ids import in_buckets
-from .stage import AdvanceTexts, Columns, Kind, ReferenceRequests, RequestStage
+from .stage import AdvanceTexts, Columns, Kind, RequestStage
 from .word import Word, Words
 
 
@@ -43,7 +43,7 @@ class AtRank(Kind[RanksOfTexts]):
 
     name: ClassVar[str] = "rank"
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "at_rank": pl.Int32}
-    stage: ClassVar[type[RequestStage]] = ReferenceRequests
+    stage: ClassVar[type[RequestStage]] = RequestStage
 
     columns: tuple[str, ...] = ("token",)  # of the token at the rank, then of those at the next ranks
 

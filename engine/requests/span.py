@@ -33,7 +33,7 @@ from ..inference.spans import (
 from ..text.spelling import trimmed
 from .stage import TOKENS as READ
 from .stage import AdvanceTexts as Advance
-from .stage import Kind, ReferenceRequests, RequestStage
+from .stage import Kind, RequestStage
 
 TOKENS, WORDS = "each token", "each word"
 EACH: Mapping[str, pl.DataType] = {
@@ -73,7 +73,7 @@ class Span(Kind[Spans]):
 
     name: ClassVar[str] = "span"
     asks: ClassVar[Mapping[str, Any]] = {"context": pl.String, "text": pl.String}
-    stage: ClassVar[type[RequestStage]] = ReferenceRequests
+    stage: ClassVar[type[RequestStage]] = RequestStage
 
     method: Method | None = None  # of a masked model; None for a causal one
     windows: bool = False  # whether a text that is too long is read in windows

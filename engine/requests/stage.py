@@ -18,11 +18,18 @@ import numpy as np
 import polars as pl
 
 from ..basics.atomic import sha256
+from ..basics.choices import Precision
 from ..basics.errors import InputError
+from ..basics.numerals import percent
+from ..basics.option import Opening
 from ..inference.again import Draw, Sample
+from ..inference.causal import open_language_model
 from ..inference.exported import ExportedModel
-from ..inference.mixed import take_audits
-from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, RankStage, ReferenceStage
+from ..inference.mixed import Calibration, take_audits
+from ..inference.model import LanguageModel
+from ..inference.near_ties import NearTies
+from ..inference.precision import SHORT_RUN, USUAL_BATCHES
+from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, description, fp32_session
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
@@ -217,7 +224,7 @@ class Asking:
 
 @dataclass(frozen=True, eq=False)
 class RequestStage(ExportedStage[Any, Part]):
-    """Requests of one kind; a part is a range of them."""
+    """Requests of one kind; a part is a range of them. By default, all numbers are those of the reference model."""
 
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -304,6 +311,13 @@ class RequestStage(ExportedStage[Any, Part]):
             raise InputError(f"none of {total:,} requests can be asked ({told})")
         return asked
 
+    def open(self, options: Opening) -> Any:
+        device, session = fp32_session(options)
+        return open_language_model(self.exported, device, **session)
+
+    def describe(self, model: Any) -> Mapping[str, Any]:
+        return {**description(self.exported, model), "precision": model.precision}
+
     def prepare(self, number: int) -> Part:
         requests = self.requests.read(number)
         while True:
@@ -330,27 +344,61 @@ class RequestStage(ExportedStage[Any, Part]):
             own = own.cast(kind).fill_nan(None) if kind == pl.Float64 else own.cast(kind)
             columns.append(_spread(own, requests[WHY].is_null()).alias(name))
         advance(len(requests), 0)
-        return self.audited(model, PartResult(requests.with_columns(columns)))
+        audited = take_audits(self.deciders(model))
+        return PartResult(requests.with_columns(columns), audited.counts, audited.bounds, audited.needed)
 
-    def audited(self, model: Any, found: PartResult) -> PartResult:  # noqa: ARG002 - other stages look at it
-        """The result of a part, with what is measured of a model that does not give the reference's numbers."""
-        return found
-
-
-class RankedRequests(RankStage[Part], RequestStage):
-    """Ranks and first choices: near-ties of a device whose fp32 is not the reference's are decided again."""
+    def deciders(self, model: Any) -> Mapping[str, object]:  # noqa: ARG002 - other stages have some
+        """What gives other numbers than the reference model, by the name under which its audit counts."""
+        return {}
 
 
-class ReferenceRequests(ReferenceStage[Part], RequestStage):
-    """All numbers are those of the reference model."""
+class RankedRequests(RequestStage):
+    """Ranks or first choices; also of a device whose fp32 is not the reference's, with close ones decided again."""
+
+    calibrates: ClassVar[bool] = True
+
+    def open(self, options: Opening) -> LanguageModel:
+        device, session = fp32_session(options, decides_again=sum(self.sizes) >= SHORT_RUN)
+        model = open_language_model(self.exported, device, **session)
+        if not device.is_reference:
+            model.correct = NearTies(open_language_model(self.exported, device.reference, **session | USUAL_BATCHES))
+        return model
+
+    def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
+        """From the first parts of the run, so that all shards measure the same."""
+        if not isinstance(near := model.correct, NearTies):
+            return {}
+        near.measures = True
+        for number in range(len(self.sizes)):
+            self.decide(model, number, None, lambda *_: None)
+            if near.is_measured:
+                break
+        near.take_audit()
+        if (found := near.measured(sum(self.sizes), model.precision)) is None:
+            return {}
+        close = f"{percent(found.close)} % of {found.sentences:,} measured sentences"
+        say(f"{self.name}: {close} are computed again in fp32")
+        return {self.name: {"precision": str(Precision.MIXED), **found.to_json()}}
+
+    def use(self, model: LanguageModel, calibration: Mapping[str, Any]) -> LanguageModel:
+        if not isinstance(near := model.correct, NearTies):
+            return model
+        choice = calibration.get(self.name, {})
+        if choice.get("precision") != Precision.MIXED:
+            return near.reference
+        near.calibration = Calibration.from_json(choice)
+        return model
+
+    def deciders(self, model: LanguageModel) -> Mapping[str, object]:
+        return {self.name: model.correct}
 
 
 class MixedRequests(MixedStage[Opened, Deciding, Part], RequestStage, Generic[Opened, Deciding]):
     """Decisions that must be exact, by graphs of any precision; numbers are of the one that decided."""
 
-    def audited(self, model: Any, found: PartResult) -> PartResult:
-        own = take_audits(model.deciders)
-        return PartResult(found.rows, own.counts, own.bounds, own.needed)
+    def deciders(self, model: Any) -> Mapping[str, object]:
+        deciders: Mapping[str, object] = model.deciders
+        return deciders
 
 
 def complete(requests: pl.DataFrame, kind: Kind[Any], dataset: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Stages that run an exported model: with decisions for each pattern, or with all logits of the reference model."""
+"""Stages that run an exported model, with decisions for each pattern; and where fp32 runs."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -8,17 +8,13 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
-from ..basics.numerals import percent
 from ..basics.option import Opening
 from ..inference import tally
-from ..inference.causal import open_language_model
 from ..inference.device import choose_device
 from ..inference.exported import ExportedModel
-from ..inference.mixed import SENTENCES, Calibration, Method, take_audits
+from ..inference.mixed import SENTENCES, Method
 from ..inference.model import Decider, LanguageModel, OpenedModel
-from ..inference.near_ties import NearTies
 from ..inference.precision import (
-    SHORT_RUN,
     USUAL_BATCHES,
     ModelPair,
     Workload,
@@ -27,7 +23,7 @@ from ..inference.precision import (
     open_pair,
 )
 from ..inference.session import Device
-from .stage import LOW_PRECISION_SHA256, Model, PartResult, Stage, changed
+from .stage import LOW_PRECISION_SHA256, Model, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
@@ -124,60 +120,6 @@ class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
     """A stage whose sentences have a mask and belong to patterns."""
 
     method: ClassVar[Method] = SENTENCES
-
-
-class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
-    """A stage whose results need all logits of the reference model."""
-
-    def open(self, options: Opening) -> LanguageModel:
-        device, session = fp32_session(options)
-        return open_language_model(self.exported, device, **session)
-
-    def describe(self, model: LanguageModel) -> Mapping[str, Any]:
-        return {**description(self.exported, model), "precision": model.precision}
-
-
-class RankStage(ReferenceStage[Prepared]):
-    """Ranks or first choices; also of a device whose fp32 is not the reference's, with close ones decided again."""
-
-    calibrates: ClassVar[bool] = True
-
-    def open(self, options: Opening) -> LanguageModel:
-        device, session = fp32_session(options, decides_again=sum(self.sizes) >= SHORT_RUN)
-        model = open_language_model(self.exported, device, **session)
-        if not device.is_reference:
-            model.correct = NearTies(open_language_model(self.exported, device.reference, **session | USUAL_BATCHES))
-        return model
-
-    def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
-        """From the first parts of the run, so that all shards measure the same."""
-        if not isinstance(near := model.correct, NearTies):
-            return {}
-        near.measures = True
-        for number in range(len(self.sizes)):
-            self.decide(model, number, None, lambda *_: None)
-            if near.is_measured:
-                break
-        near.take_audit()
-        if (found := near.measured(sum(self.sizes), model.precision)) is None:
-            return {}
-        close = f"{percent(found.close)} % of {found.sentences:,} measured sentences"
-        say(f"{self.name}: {close} are computed again in fp32")
-        return {self.name: {"precision": str(Precision.MIXED), **found.to_json()}}
-
-    def use(self, model: LanguageModel, calibration: Mapping[str, Any]) -> LanguageModel:
-        if not isinstance(near := model.correct, NearTies):
-            return model
-        choice = calibration.get(self.name, {})
-        if choice.get("precision") != Precision.MIXED:
-            return near.reference
-        near.calibration = Calibration.from_json(choice)
-        return model
-
-    def audited(self, model: LanguageModel, found: PartResult) -> PartResult:
-        """The result of a part, with the audit of its sentences."""
-        own = take_audits({self.name: model.correct})
-        return PartResult(found.rows, {**found.counts, **own.counts}, own.bounds, own.needed)
 
 
 def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Device, dict[str, Any]]:

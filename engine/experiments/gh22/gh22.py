@@ -231,7 +231,6 @@ class Gh22(Requested):
     )
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
-    mixes = True
     unit = "ACTs"
     clusters = "name–profession pairs"
     of_kind: ClassVar[type[Kind[Any]]] = FirstWord

@@ -8,7 +8,6 @@ An item fails if the model repeats the verb where the negation forbids it, or do
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError
-from ...basics.paths import with_home
 from ...inference.again import SHARING, Draw, Question, Sample
 from ...library.blocks import Block
+from ...library.call import as_given
 from ...library.sentences import REPEATED
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
@@ -161,7 +160,7 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
     kind, arguments = "unselected candidates", record.metadata.get("call", {}).get("arguments", {})
     lexicon: Lexicon | None = None
     # The words are those given, those where the run found its own, or the bundled ones.
-    patterns, own = (_source(arguments.get(name)) for name in ("patterns", "lexicon"))
+    patterns, own = (as_given(arguments.get(name)) for name in ("patterns", "lexicon"))
     try:
         lexicon = load_language(patterns, own if draw.lexicon is None else draw.lexicon).lexicon
     except InputError:
@@ -206,15 +205,6 @@ def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int
         last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
     telling: NDArray[np.int64] = order[:last][~is_kept[:last]]
     return telling
-
-
-def _source(argument: Any) -> str | Path | None:
-    match argument:
-        case {"path": str(path)}:
-            return with_home(path)
-        case str(name):
-            return name
-    return None
 
 
 def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:

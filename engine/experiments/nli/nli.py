@@ -283,7 +283,6 @@ class Nli(Requested):
     references = "negengine.engine.experiments.nli:references.toml"
     task = Task.TEXT_CLASSIFICATION
     example = "negengine nli textattack/bert-base-uncased-RTE --source RTE"
-    mixes = True
     model_help = "A classifier of text pairs: an exported folder, or its name under models/."
     unit = "pairs"
     clusters = "original pairs"

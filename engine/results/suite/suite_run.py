@@ -19,14 +19,12 @@ from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
-from ...experiments.requested import Requested
 from ...inference.device import choose_devices
 from ...library.call import in_python, strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
 from ...library.run import Run
 from ...library.shown import Shown
-from ...requests.stage import MixedRequests
 from ...runs.lock import holder
 from ...runs.masked_stages import needs_fp32
 from ...runs.progress import Reporter
@@ -222,7 +220,7 @@ def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Opening, Ru
     opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
     if opening.is_mixed and all(own.is_reference for own in choose_devices(opening.device)):
         for probe in content.probes:  # before another one has run
-            if any(map(_in_fp32, chain(probe.function))):
+            if not all(experiment(name).mixes for name in chain(probe.function)):
                 raise InputError(f"{probe.where}: {needs_fp32(probe.function)}")
     folder = Path(str(shared["output"])) if shared.get("output") else RUNS / content.path.stem
     members = members_of(content, folder)
@@ -277,15 +275,9 @@ def _record(plan: SuitePlan, shard: Shard) -> None:
 def exporting(file: SuiteFile, model: SuiteModel, opening: Opening) -> dict[str, Any]:
     """How a model is exported on first use: in fp32 alone if none of its runs has a use for other graphs."""
     probes = (probe for probe in file.probes if probe.models is None or model.label in probe.models)
-    exact = all(_in_fp32(name) for probe in probes for name in chain(probe.function))
-    precision = Precision.FP32 if exact or opening.is_exact else Precision.AUTO
+    mixes = any(experiment(name).mixes for probe in probes for name in chain(probe.function))
+    precision = Precision.AUTO if mixes and not opening.is_exact else Precision.FP32
     return {"allow_pickle": model.allow_pickle, "precision": precision}
-
-
-def _in_fp32(function: str) -> bool:
-    """Whether a function of the library asks the reference model alone."""
-    own = experiment(function)
-    return issubclass(own, Requested) and not issubclass(own.of_kind.stage, MixedRequests)
 
 
 def _run_member(member: Member, model: ModelReference, options: RunOptions) -> State:
