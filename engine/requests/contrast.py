@@ -1,9 +1,9 @@
-"""Contrasts: a metric on two sides of an experiment, such as two conditions of the same items.
+"""Two sides of the same items, such as two conditions, patterns or models: the difference, its interval and its test.
 
-The one maker of paired differences, with their tests; sides that share nothing are compared as two groups.
+Contrasts are rows of a summary; their sides may also be groups that share nothing. `paired_differences` are a frame.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,8 +14,19 @@ from numpy.typing import NDArray
 
 from ..statistics.differences import unpaired_difference
 from ..statistics.intervals import within
-from .items import by_split, range_of_difference
+from ..statistics.p_values import holm
+from .items import ALL, RANGES, by_split, range_of_difference
 from .summary import Cell, Row, estimated, numbered, paired, same_test
+
+POINTS = "percentage points"
+_FIGURES = {
+    **dict.fromkeys(("n", "clusters"), pl.Int64),
+    **dict.fromkeys(("difference", "low", "high"), pl.Float64),
+    "crossed": pl.Int64,
+    "unit": pl.String,
+    **dict.fromkeys(("detectable", "p", "least_p"), pl.Float64),
+    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +41,7 @@ class Contrast:
 
 
 def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: str | None = None) -> Iterator[Row]:
-    """For each contrast the difference (first - second) with its p; both allow for clusters, also for `crossed` ones.
+    """For each contrast the difference (first - second) with its p; both allow for clusters.
 
     `rows` have the keys of requests and the metrics; `clustered_by` is as in `by_split`. A contrast with an empty side
     has no row.
@@ -38,7 +49,7 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: 
     if not wanted:
         return
     metrics = list(dict.fromkeys(own.metric for own in wanted))
-    keys = ("dataset", "condition", "splits", "columns", "cluster", "crossed", *(own.by for own in wanted))
+    keys = ("dataset", "condition", "splits", "columns", "cluster", *(own.by for own in wanted))
     used = rows.select(*(name for name in dict.fromkeys(keys) if name in rows.columns), *metrics)
     each = by_split(used.filter(pl.any_horizontal(pl.col(metrics).is_not_null())), clustered_by)
     cells = each.partition_by(*Cell._fields, as_dict=True)
@@ -61,8 +72,7 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: 
         if own.preferred:
             larger = both.select(pl.col(own.metric) > pl.col("second")).to_series()
             yield Row.of(own.first, own.preferred, *estimated(larger, both["cluster"]), **sides)
-        crossed = both["crossed"] if "crossed" in both.columns else None
-        found = paired(both[own.metric], both["second"], both["cluster"], crossed, range_)
+        found = paired(both[own.metric], both["second"], both["cluster"], range_=range_)
         clusters = found.clusters if found.clusters < found.n else None
         figures = (found.value, found.low, found.high, found.n, clusters)
         same = same_test(both.select(own.by, "cluster"), both[own.metric], both["second"])
@@ -74,11 +84,10 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast], clustered_by: 
 def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
     """One row for each value of `by`; of several rows the mean."""
     known = side.drop_nulls(by)
-    others = [name for name in ("cluster", "crossed") if name in side.columns]
     if not known[by].is_duplicated().any():
-        return known.select(by, *others, metric)
+        return known.select(by, "cluster", metric)
     mean = pl.col(metric).cast(pl.Float64).mean()
-    return known.group_by(by, maintain_order=True).agg(pl.col(others).first(), mean)
+    return known.group_by(by, maintain_order=True).agg(pl.col("cluster").first(), mean)
 
 
 def _unpaired(
@@ -124,3 +133,46 @@ def _seen(rows: pl.DataFrame) -> list[Cell]:
     keys = [name for name in ("dataset", "condition", "splits", "columns") if name in rows.columns]
     each = by_split(rows.select(keys).unique(maintain_order=True)).select(Cell._fields).unique(maintain_order=True)
     return [Cell(*own) for own in each.cast(pl.String).iter_rows()]
+
+
+def paired_differences(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], keys: Sequence[str]) -> pl.DataFrame:
+    """A row for each two sides with common items.
+
+    Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
+    clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
+    where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
+    least_p (the smallest one that the test can give), both, only_first, only_second, neither (how many items are 1 in
+    which of the two sides; null for other numbers),
+    p_holm, tests (the number of tests that p_holm is corrected for).
+    """
+    rows, tests = [], list[Hashable]()
+    for key, (first, second) in sides.items():
+        other = second.select("item", other="value")
+        both = first.select("item", "value", "cluster", "crossed").join(other, on="item", validate="1:1")
+        if not both.is_empty():
+            named = dict(zip(keys, key, strict=True))
+            rows.append((*key, *_difference(both, named.get("metric", ""))))
+            # One item is in several metrics, and in groups of several columns.
+            one_of = {"metric", "column"} | ({"split"} if named.get("column") or named.get("split") == ALL else set())
+            about = tuple(value for name, value in named.items() if name not in one_of)
+            tests.append((about, same_test(both.select("item", "cluster"), both["value"], both["other"])))
+    frame = pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **_FIGURES}, orient="row")
+    p, least = (frame[name].to_numpy().astype(np.float64) for name in ("p", "least_p"))
+    adjusted, number = holm(p, least, tests)
+    return frame.with_columns(p_holm=pl.Series(adjusted, dtype=pl.Float64), tests=pl.lit(number, pl.Int64))
+
+
+def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | None, ...]:
+    one, other = both["value"], both["other"]
+    counts: list[int] | list[None] = [None] * 4
+    yes_or_no = metric not in RANGES and all(set(value.unique()) <= {0.0, 1.0} for value in (one, other))
+    if yes_or_no:
+        one, other = one.cast(pl.Boolean), other.cast(pl.Boolean)
+        counts = [int(which.sum()) for which in (one & other, one & ~other, ~one & other, ~one & ~other)]
+    crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
+    range_ = range_of_difference(metric, yes_or_no=yes_or_no)
+    found = paired(one, other, both["cluster"], crossed, range_)
+    scale, unit = (100, POINTS) if yes_or_no else (1, "")
+    figures = (found.value, found.low, found.high, found.detectable)
+    value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
+    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, found.least, *counts

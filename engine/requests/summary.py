@@ -111,6 +111,8 @@ def numbered(words: pl.Series) -> NDArray[np.int64]:
     """Words as numbers from 1, in the order of the alphabet, int64 [n]; null is `UNKNOWN`."""
     if words.null_count() == len(words):  # such a column may have no type
         return np.full(len(words), UNKNOWN)
+    if words.dtype.is_integer() and not words.null_count():  # numbers already, from 1
+        return words.to_numpy().astype(np.int64)
     if words.dtype == pl.Categorical:
         words = words.cast(pl.Enum(words.unique().drop_nulls().cast(pl.String).sort())).to_physical() + 1
         return words.fill_null(UNKNOWN).to_numpy().astype(np.int64)

@@ -20,7 +20,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -66,61 +66,18 @@ CPRAG, ROLE, SIMP, NAT = DATASETS = tuple(dataset.value for dataset in Dataset)
 
 
 @dataclass(frozen=True)
-class Pragmatic:
-    """A row of CPRAG-102."""
-
-    item: str
-    first: str
-    second: str
-    expected: str
-    within_category: str
-    between_category: str
-    constraint: str
-    location: str = field(compare=False)
-
-
-@dataclass(frozen=True)
-class Reversal:
-    """A row of ROLE-88; `order` is `a` if the target fits, else `b`; `expected` has the first word of each answer."""
-
-    pair: str
-    order: str
-    context: str
-    expected: tuple[str, ...]
-    cloze: float
-    target: str
-    location: str = field(compare=False)
-
-    @property
-    def item(self) -> str:
-        return f"{self.pair}-{self.order}"
-
-
-@dataclass(frozen=True)
-class Negation:
-    """A row of NEG-136: affirmative and negative, a context and the word that makes it true; licensing: Y, N or ""."""
-
-    item: str
-    contexts: tuple[str, str]
-    targets: tuple[str, str]
-    licensing: str
-    location: str = field(compare=False)
-
-
-@dataclass(frozen=True)
 class Rows:
-    """The rows of the files that were read; empty for the others."""
+    """The rows of the files that were read, as they stand there; empty for the others."""
 
-    pragmatic: tuple[Pragmatic, ...] = ()
-    reversals: tuple[Reversal, ...] = ()
-    simple: tuple[Negation, ...] = ()
-    natural: tuple[Negation, ...] = ()
+    pragmatic: tuple[Row, ...] = ()  # of CPRAG-102
+    reversals: tuple[Row, ...] = ()  # of ROLE-88
+    simple: tuple[Row, ...] = ()  # of NEG-136-SIMP
+    natural: tuple[Row, ...] = ()  # of NEG-136-NAT
 
     @property
     def sha256(self) -> str:
-        tables = dataclasses.asdict(self)
-        rows = {name: [{**row, "location": None} for row in table] for name, table in tables.items()}
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        tables = {own.name: [row.fields for row in getattr(self, own.name)] for own in dataclasses.fields(self)}
+        return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
 
 
 def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
@@ -137,70 +94,64 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
                 raise InputError(f"{path}: there is no {name}.tsv in it; {hint}")
             files[name] = below[0]
     found = Rows(**{_TABLES[name][0]: _read(file, *_TABLES[name][1:]) for name, file in files.items()})
-    targets = {row.item: row.target for row in found.reversals}
-    for row in found.reversals:
-        other = f"{row.pair}-{'b' if row.order == 'a' else 'a'}"
+    targets = {row.text("item"): row.text("target") for row in found.reversals}
+    for row, (item, target) in zip(found.reversals, targets.items(), strict=True):
+        pair, order = _pair_of(row)
+        other = f"{pair}-{'b' if order == 'a' else 'a'}"
         if other not in targets:
-            raise InputError(f"{row.location}: item {row.item} has no counterpart {other}")
-        if targets[other] != row.target:
+            raise InputError(f"{row.location}: item {item} has no counterpart {other}")
+        if targets[other] != target:
             raise InputError(
-                f"{row.location}: target is {row.target!r}, but that of {other} is {targets[other]!r}; "
+                f"{row.location}: target is {target!r}, but that of {other} is {targets[other]!r}; "
                 "a pair must have the same target"
             )
     return found
 
 
-def _read(path: Path, columns: str, read: Callable[[Row], Any]) -> tuple[Any, ...]:
+def _read(path: Path, columns: str, check: Callable[[Row], None]) -> tuple[Row, ...]:
     rows = read_table(path, columns.split())
     first: dict[str, Row] = {}
     for row in rows:
         known = first.setdefault(row.text("item"), row)
         if known is not row:
             raise InputError(f"{row.location}: item {row.text('item')} is also in {known.location}; give it once")
-    return tuple(map(read, rows))
+    for row in rows:
+        check(row)
+        for name in columns.split():
+            if MASK in row.text(name) and name.startswith("context"):
+                said = "it must end before the word to predict: remove the mask"
+                raise InputError(f"{row.location}: {name} has a {MASK}; {said}")
+    return tuple(rows)
 
 
-def _pragmatic(row: Row) -> Pragmatic:
-    first, second = _context(row, "context_s1"), _context(row, "context_s2")
-    expected, within, between = map(row.text, ("expected", "within_category", "between_category"))
-    constraint = _one_of(row, "constraint", CONSTRAINTS)
-    return Pragmatic(row.text("item"), first, second, expected, within, between, constraint, row.location)
+def _check_pragmatic(row: Row) -> None:
+    _one_of(row, "constraint", CONSTRAINTS)
 
 
-def _reversal(row: Row) -> Reversal:
-    match = re.fullmatch(r"(.+)-([ab])", row.text("item"))
-    if not match:
+def _check_reversal(row: Row) -> None:
+    if not re.fullmatch(r".+-[ab]", row.text("item")):
         raise InputError(f"{row.location}: item is {row.text('item')!r}; it must be a number and -a or -b")
-    cloze = row.number("exp_cloze")
-    if not 0 <= cloze <= 1:
+    if not 0 <= (cloze := row.number("exp_cloze")) <= 1:
         raise InputError(f"{row.location}: exp_cloze is {cloze:g}; it must be from 0 to 1")
-    alternatives = [words.split() for words in row.text("expected").split("|")]
-    if not all(alternatives):
+    if not all(words.strip() for words in row.text("expected").split("|")):
         raise InputError(
             f"{row.location}: expected is {row.text('expected')!r}; there must be words on both sides of |"
         )
-    context = _context(row, "context")
+    context = row.text("context")
     which = context.find("which ")  # a regular expression would take cubic time
     if not context.endswith(" had") or which < 0 or context.find(" the ", which + 6, len(context) - 4) < 0:
         raise InputError(f"{row.location}: context is {context!r}; it must end in `which … the … had`")
-    expected = tuple(dict.fromkeys(words[0] for words in alternatives))
-    return Reversal(match[1], match[2], context, expected, cloze, row.text("target"), row.location)
 
 
-def _negation(row: Row) -> Negation:
-    contexts = _context(row, "context_aff"), _context(row, "context_neg")
-    licensing = _one_of(row, "licensing", tuple(LICENSING)) if "licensing" in row.fields else ""
-    targets = row.text("target_aff"), row.text("target_neg")
-    return Negation(row.text("item"), contexts, targets, licensing, row.location)
+def _check_negation(row: Row) -> None:
+    if "licensing" in row.fields:
+        _one_of(row, "licensing", tuple(LICENSING))
 
 
-def _context(row: Row, name: str) -> str:
-    text = row.text(name)
-    if MASK in text:
-        raise InputError(
-            f"{row.location}: {name} has a {MASK}; it must end before the word to predict: remove the mask"
-        )
-    return text
+def _pair_of(row: Row) -> tuple[str, str]:
+    """Of a row of ROLE-88 its pair, and `a` if the target fits, else `b`."""
+    pair, _, order = row.text("item").rpartition("-")
+    return pair, order
 
 
 def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
@@ -210,14 +161,15 @@ def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
     return value
 
 
-# The field of `Rows`, the columns of the file, and what reads a line.
-_TABLES: dict[str, tuple[str, str, Callable[[Row], Any]]] = {
+# The field of `Rows`, the columns of the file, and what checks a line beside them.
+_TABLES: dict[str, tuple[str, str, Callable[[Row], None]]] = {
     CPRAG: (
-        "pragmatic", "item context_s1 context_s2 expected within_category between_category constraint", _pragmatic
+        "pragmatic", "item context_s1 context_s2 expected within_category between_category constraint",
+        _check_pragmatic,
     ),
-    ROLE: ("reversals", "item context expected exp_cloze target", _reversal),
-    SIMP: ("simple", _NEGATION, _negation),
-    NAT: ("natural", f"{_NEGATION} licensing", _negation),
+    ROLE: ("reversals", "item context expected exp_cloze target", _check_reversal),
+    SIMP: ("simple", _NEGATION, _check_negation),
+    NAT: ("natural", f"{_NEGATION} licensing", _check_negation),
 }  # fmt: skip
 
 
@@ -301,50 +253,55 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
     return " ".join(words[i] for i in np.argsort(keys, kind="stable")) + "."
 
 
-def _pragmatic_requests(row: Pragmatic, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _pragmatic_requests(row: Row, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    item, opening, second = map(row.text, ("item", "context_s1", "context_s2"))
+    expected, *others = map(row.text, ("expected", "within_category", "between_category"))
+
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Iterator[dict[str, Any]]:
-        text, word = complete(f"{first} {second}", row.expected, row.location)
-        words = (word, row.within_category, row.between_category) if condition == ORIGINAL else ()
-        compared = [(text, own) for own in words]
-        keys = CPRAG, condition, row.item, row.item, (row.constraint,), row.location
+        text, word = complete(f"{first} {second}", expected, row.location)
+        compared = [(text, own) for own in ((word, *others) if condition == ORIGINAL else ())]
+        keys = CPRAG, condition, item, item, (row.text("constraint"),), row.location
         return _requests(*keys, [(text, word)], compared, draw)
 
-    last = " ".join(row.second.split()[-_WORDS_KEPT:])
-    yield from ask(ORIGINAL, row.first, row.second)
-    yield from ask(TRUNCATED, row.first, last)
+    last = " ".join(second.split()[-_WORDS_KEPT:])
+    yield from ask(ORIGINAL, opening, second)
+    yield from ask(TRUNCATED, opening, last)
     for draw in range(1, draws + 1):
-        shuffled = shuffle(row.first, draw, seed)
-        yield from ask(SHUFFLED, shuffled, row.second, draw)
+        shuffled = shuffle(opening, draw, seed)
+        yield from ask(SHUFFLED, shuffled, second, draw)
         yield from ask(BOTH, shuffled, last, draw)
 
 
-def _reversal_requests(rows: Sequence[Reversal]) -> Iterator[dict[str, Any]]:
+def _reversal_requests(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
-    locations = {row.pair: row.location for row in rows}
-    cloze = [row.cloze for row in rows]
+    locations = {_pair_of(row)[0]: row.location for row in rows}
+    cloze = [row.number("exp_cloze") for row in rows]
     # Cut at the quartiles; a value equal to a cut is below it.
     bins = np.searchsorted(np.percentile(cloze, [25, 50, 75]), cloze, side="left").tolist() if rows else []
     for row, own_bin in zip(rows, bins, strict=True):
+        pair, order = _pair_of(row)
+        words = dict.fromkeys(several.split()[0] for several in row.text("expected").split("|"))  # the first ones
         for condition in (ORIGINAL, *ROLE_PERTURBED):
-            context = row.context
+            context = row.text("context")
             if "Obj" in condition:
                 context = re.sub("which .* the", "which one the", context)
             if "Sub" in condition:
                 context = re.sub("which (.*) the .* had", r"which \1 the other had", context)
-            expected = [complete(context, word, row.location) for word in row.expected]
-            yield from _requests(ROLE, condition, row.item, row.pair, (BINS[own_bin],), row.location, expected)
-        pairs[row.pair][row.order] = complete(row.context, row.target, row.location)
+            expected = [complete(context, word, row.location) for word in words]
+            yield from _requests(ROLE, condition, row.text("item"), pair, (BINS[own_bin],), row.location, expected)
+        pairs[pair][order] = complete(row.text("context"), row.text("target"), row.location)
     for pair, targets in pairs.items():
         compared = targets["a"], targets["b"]
         yield from _requests(ROLE, ORIGINAL, pair, pair, (), locations[pair], compared=compared)
 
 
-def _negation_requests(dataset: str, row: Negation) -> Iterator[dict[str, Any]]:
-    for polarity, context, true, false in zip(POLARITIES, row.contexts, row.targets, row.targets[::-1], strict=True):
-        kind = LICENSING.get(row.licensing)
+def _negation_requests(dataset: str, row: Row) -> Iterator[dict[str, Any]]:
+    kind = LICENSING[row.text("licensing")] if "licensing" in row.fields else None
+    contexts, targets = (tuple(row.text(f"{name}_{own}") for own in ("aff", "neg")) for name in ("context", "target"))
+    for polarity, context, true, false in zip(POLARITIES, contexts, targets, targets[::-1], strict=True):
         splits = (polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
         compared = [complete(context, word, row.location) for word in (true, false)]
         # Nearly every word completes a negative context, so none is expected there.
         expected = compared[:1] if polarity == POLARITIES[0] else []
-        keys = dataset, ORIGINAL, f"{row.item} {polarity}", row.item, splits, row.location
+        keys = dataset, ORIGINAL, f"{row.text('item')} {polarity}", row.text("item"), splits, row.location
         yield from _requests(*keys, expected, compared)

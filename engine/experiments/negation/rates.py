@@ -9,9 +9,10 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from ...requests.contrast import paired_differences
 from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
-from ...statistics.differences import paired_difference
 from .select import TOKENS
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
@@ -26,13 +27,10 @@ _SCHEMA = {
     **dict.fromkeys(("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way"), pl.Float64),
     "detectable": pl.Float64,
 }
-_DIFFERENCES = {
-    "first": pl.String,
-    "second": pl.String,
-    "n": pl.Int64,
-    **dict.fromkeys(("difference", "low", "high", "p", "least_p"), pl.Float64),
-    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
-}
+_DIFFERENCES = [
+    *("first", "second", "n", "difference", "low", "high", "p", "least_p"),
+    *("both", "only_first", "only_second", "neither"),
+]
 
 
 def rates(
@@ -45,32 +43,45 @@ def rates(
     has no interval. `scores` has columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
     """
     scored = _scored(scores, triplets, patterns)
-    smallest = _detectable({name: own for name, own in scored.items() if len(own) and name != selecting})
+    known = [name for name, own in scored.items() if len(own) and name != selecting]
+    between = _between(scored, known)
     rows: list[dict[str, str | int | float | None]] = []
     for pattern, own in scored.items():
-        repeated, pair, verb = (own[name].to_numpy() for name in ("repeated", "pair", "verb"))
+        repeated, pair, verb = _arrays(own)
         total, repetitions = len(repeated), int(repeated.sum())
         rows.append({"pattern": pattern, "n": total, "repetitions": repetitions})
-        rows[-1] |= {"pairs": own["pair"].n_unique(), "verbs": own["verb"].n_unique()}
+        rows[-1] |= {"pairs": own["cluster"].n_unique(), "verbs": own["crossed"].n_unique()}
         if total:
             rate = 100 * repetitions / total
             rows[-1] |= {"repetition_rate": rate, "drop": 100 - rate}
         if total and pattern != selecting:
             by_pair, by_both = clustered_mean(*cluster_sums(repeated, pair)), crossed_mean(repeated, pair, verb)
-            rows[-1] |= _interval(by_pair, "") | _interval(by_both, "_two_way") | {"detectable": smallest[pattern]}
+            rows[-1] |= _interval(by_pair, "") | _interval(by_both, "_two_way")
+            own_tests = between.filter((pl.col("first") == pattern) | (pl.col("second") == pattern))
+            rows[-1]["detectable"] = own_tests["detectable"].max()  # type: ignore[assignment]  # it is a number
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
 def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Pattern → triplet (ascending), repeated, and pair and verb as numbers: all patterns are in memory at once."""
+    """Pattern → its outcomes as `paired_differences` takes them, by ascending triplet: all are in memory at once.
+
+    Clusters are pairs, crossed ones verbs, both as numbers.
+    """
     pair, verb = (own.rank("dense").cast(pl.Int64) for own in (pl.struct(*PAIR), pl.col("verb")))
-    numbers = triplets.select("triplet", pair=pair, verb=verb)
+    numbers = triplets.select("triplet", cluster=pair, crossed=verb)
     wanted = scores.filter(pl.col("pattern").is_in(patterns)).with_columns(pl.col("pattern").cast(pl.Enum(patterns)))
     outcomes = wanted.select("triplet", "pattern", "repeated").join(numbers, on="triplet", how="left")
     known = outcomes.collect(engine="streaming").sort("triplet")
-    if known["pair"].null_count():
+    if known["cluster"].null_count():
         raise ValueError("scores of triplets that are not among the triplets")
+    known = known.rename({"triplet": "item", "repeated": "value"})
     return {pattern: known.filter(pl.col("pattern") == pattern) for pattern in patterns}
+
+
+def _arrays(outcomes: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Whether the verb of each triplet is repeated, its pair, its verb; [n] each."""
+    repeated, pair, verb = (outcomes[name].to_numpy() for name in ("value", "cluster", "crossed"))
+    return repeated, pair, verb
 
 
 def rates_by_tokens(
@@ -93,18 +104,10 @@ def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
     return {f"drop_low{suffix}": low, f"drop_high{suffix}": high, f"design_effect{suffix}": mean.design_effect}
 
 
-def _detectable(scored: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
-    """Pattern → the largest of the detectable differences from the other patterns, on the triplets of both."""
-    found: dict[str, list[float]] = {pattern: [] for pattern in scored}
-    for one, other in combinations(scored, 2):
-        both = scored[one].join(scored[other].select("triplet", other="repeated"), on="triplet", maintain_order="left")
-        if both.is_empty():
-            continue
-        sides = (both[name].to_numpy() for name in ("repeated", "other", "pair", "verb"))
-        smallest = paired_difference(*sides).detectable
-        for pattern in (one, other):
-            found[pattern] += [] if smallest is None else [100 * smallest]
-    return {pattern: max(differences, default=None) for pattern, differences in found.items()}
+def _between(scored: Mapping[str, pl.DataFrame], patterns: Sequence[str]) -> pl.DataFrame:
+    """Each two patterns, on the triplets of both: the columns of `paired_differences`."""
+    sides = {(one, other): (scored[one], scored[other]) for one, other in combinations(patterns, 2)}
+    return paired_differences(sides, ("first", "second"))
 
 
 def differences(
@@ -117,24 +120,15 @@ def differences(
     interval of the other pattern's drop, and no p.
     """
     scored = _scored(scores, triplets, names)
-    rows: list[tuple[str | int | float | None, ...]] = []
-    for first, second in combinations(names, 2):
-        one, pair, verb = (scored[first][name].to_numpy() for name in ("repeated", "pair", "verb"))
-        other = scored[second]["repeated"].to_numpy()
-        both, first_alone, second_alone, neither = (
-            int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)
-        )
-        difference = 100 * (first_alone - second_alone) / len(one)
-        test: tuple[float | None, float | None] = None, None  # p, and the least one
-        if first == selecting:
-            low, high, _ = _interval(crossed_mean(other, pair, verb), "").values()
-        else:
-            found = paired_difference(one, other, pair, verb)
-            low, high = (None if end is None else 100 * end for end in (found.low, found.high))
-            test = found.p, found.least
-        rows.append((first, second, len(one), difference, low, high, *test, both, first_alone, second_alone, neither))
-        low, high = (None if end is None else -end for end in (high, low))
-        rows.append((second, first, len(one), -difference, low, high, *test, both, second_alone, first_alone, neither))
-    places = {name: i for i, name in enumerate(names)}
-    order = [pl.col(side).replace_strict(places, return_dtype=pl.Int64) for side in ("first", "second")]
-    return pl.DataFrame(rows, schema=_DIFFERENCES, orient="row").sort(order)
+    drops = {name: _interval(crossed_mean(*_arrays(own)), "") for name, own in scored.items()} if selecting else {}
+    is_drop, interval = pl.col("first") == pl.lit(selecting, pl.String), dict[str, pl.Expr]()
+    for end in ("low", "high"):
+        own = {name: found[f"drop_{end}"] for name, found in drops.items()}
+        of_drop = pl.col("second").replace_strict(own, default=None, return_dtype=pl.Float64)
+        interval[end] = pl.when(is_drop).then(of_drop).otherwise(end)
+    tests = [pl.when(is_drop).then(None).otherwise(name).alias(name) for name in ("p", "least_p")]
+    found = _between(scored, names).with_columns(*tests, **interval)
+    sides = {"first": "second", "second": "first", "only_first": "only_second", "only_second": "only_first"}
+    turned = {"difference": -pl.col("difference"), "low": -pl.col("high"), "high": -pl.col("low")}
+    both = pl.concat([own.select(_DIFFERENCES) for own in (found, found.rename(sides).with_columns(**turned))])
+    return both.sort(pl.col("first", "second").cast(pl.Enum(names)))

@@ -1,21 +1,19 @@
 """`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.printable import isolated
 from ...library.run import Run
 from ...library.shown import Shown
-from ...requests.items import ALL, RANGES, range_of_difference
-from ...requests.summary import correction_note, disagreements, paired, same_test
-from ...statistics.p_values import holm
+from ...requests.contrast import POINTS, paired_differences
+from ...requests.summary import correction_note, disagreements
 from ...views import Column, Table
 from ...views.labels import minus, told_apart
 from .estimates import (
@@ -35,16 +33,7 @@ from .estimates import (
 )
 from .runs import labels, open_alike, other_vocabularies, refuse_unlike
 
-_PERCENTAGE_POINTS = "percentage points"
 _DETECTABLE = "detectable difference"
-_FIGURES = {
-    **dict.fromkeys(("n", "clusters"), pl.Int64),
-    **dict.fromkeys(("difference", "low", "high"), pl.Float64),
-    "crossed": pl.Int64,
-    "unit": pl.String,
-    **dict.fromkeys(("detectable", "p", "least_p"), pl.Float64),
-    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +41,7 @@ class Comparison(Shown):
     """The comparison of some runs.
 
     Attributes:
-        frame: One row for each test: what is compared, and the columns of `differences_frame`.
+        frame: One row for each test: what is compared, and the columns of `paired_differences`.
         table: The same as a person reads it.
         rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
         fitting: The tables of `before` for a terminal of 80 columns, where they differ.
@@ -99,7 +88,7 @@ def compare(*runs: Run | str | Path) -> Comparison:
         return outcomes[id(run)].filter(condition=condition, split=split)
 
     sides = {key: (of_side(*first), of_side(*second)) for key, (first, second) in own.sides.items()}
-    frame = differences_frame(sides, own.keys)
+    frame = paired_differences(sides, own.keys)
     return Comparison(frame, differences_table(own.title, frame, own.keys, clusters), own.rates, own.before)
 
 
@@ -119,7 +108,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
         if key in other
     }
     keys = ("first", "second", *GROUP)
-    frame = differences_frame(sides, keys)
+    frame = paired_differences(sides, keys)
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
     items = {name: main_items(own, known) for name, own in outcomes.items()}
@@ -139,49 +128,6 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     table = replace(table, notes=[*table.notes, *other_vocabularies(runs, frame)])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
     return Comparison(frame, table, found, before, fitting, after)
-
-
-def differences_frame(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], keys: Sequence[str]) -> pl.DataFrame:
-    """A row for each two sides with common items.
-
-    Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
-    clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
-    where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
-    least_p (the smallest one that the test can give), both, only_first, only_second, neither (how many items are 1 in
-    which of the two sides; null for other numbers),
-    p_holm, tests (the number of tests that p_holm is corrected for).
-    """
-    rows, tests = [], list[Hashable]()
-    for key, (first, second) in sides.items():
-        other = second.select("item", other="value")
-        both = first.select("item", "value", "cluster", "crossed").join(other, on="item", validate="1:1")
-        if not both.is_empty():
-            named = dict(zip(keys, key, strict=True))
-            rows.append((*key, *_difference(both, named.get("metric", ""))))
-            # One item is in several metrics, and in groups of several columns.
-            one_of = {"metric", "column"} | ({"split"} if named.get("column") or named.get("split") == ALL else set())
-            about = tuple(value for name, value in named.items() if name not in one_of)
-            tests.append((about, same_test(both.select("item", "cluster"), both["value"], both["other"])))
-    frame = pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **_FIGURES}, orient="row")
-    p, least = (frame[name].to_numpy().astype(np.float64) for name in ("p", "least_p"))
-    adjusted, number = holm(p, least, tests)
-    return frame.with_columns(p_holm=pl.Series(adjusted, dtype=pl.Float64), tests=pl.lit(number, pl.Int64))
-
-
-def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | None, ...]:
-    one, other = both["value"], both["other"]
-    counts: list[int] | list[None] = [None] * 4
-    yes_or_no = metric not in RANGES and all(set(value.unique()) <= {0.0, 1.0} for value in (one, other))
-    if yes_or_no:
-        one, other = one.cast(pl.Boolean), other.cast(pl.Boolean)
-        counts = [int(which.sum()) for which in (one & other, one & ~other, ~one & other, ~one & ~other)]
-    crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
-    range_ = range_of_difference(metric, yes_or_no=yes_or_no)
-    found = paired(one, other, both["cluster"], crossed, range_)
-    scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
-    figures = (found.value, found.low, found.high, found.detectable)
-    value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
-    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, found.least, *counts
 
 
 def between(first: str, second: str) -> str:
@@ -247,7 +193,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
         f"{n}clusters: {range_} {clusters}",
-        f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
+        f"difference [95 % interval]: in {POINTS}, other numbers with three decimals in their own unit",
         f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
         correction_note(frame, f"by sign flips of clusters{tests}", ""),
     ]

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.requests import summary
-from negengine.engine.requests.contrast import Contrast, contrast_rows
+from negengine.engine.requests.contrast import Contrast, contrast_rows, paired_differences
 from negengine.engine.requests.items import ALL, ORIGINAL, OWN, collected
-from negengine.engine.results.comparison.compare import differences_frame
 from negengine.engine.results.comparison.estimates import GROUP, estimates
 from negengine.engine.statistics.intervals import proportion
 from scipy import stats
@@ -112,7 +111,7 @@ def test_no_interval_leaves_what_its_quantity_can_be_on_any_path(data, metric, n
         split=pl.lit(ALL), metric=pl.lit(metric), value=pl.col(metric).cast(pl.Float64), crossed=pl.lit(None),
     ) for name in "ab"}  # fmt: skip
     told = estimates(models, GROUP)
-    compared = differences_frame({("D", "c", None, ALL, metric): [*models.values()]}, GROUP)
+    compared = paired_differences({("D", "c", None, ALL, metric): [*models.values()]}, GROUP)
     scale = 100 if metric == "right" else 1
     assert {told["unit"][0], compared["unit"][0]} == ({"%", "percentage points"} if scale == 100 else {""})
     assert len(differences) == len(compared) == 1
