@@ -37,7 +37,7 @@ class Source:
     # first copy are kept beside it, and compared from then on.
     unfixed: Sequence[str] = ()
     address: str = ""  # of an unfixed file: `{name}` is its name, `{stem}` the same without its ending
-    merged: bool = False  # whether the files are made from those of the repository, by `misprimed.merge`
+    merged: bool = False  # whether the files are made from those of the repository, by `merge` of `lama/facts.py`
     published: str = ""  # of the files, the one with the accuracies that the authors publish
     argument: str = ""
     command: str = ""  # the whole command that reads it, where it does not begin with a model

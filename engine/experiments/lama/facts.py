@@ -1,7 +1,8 @@
 """The facts of LAMA as cloze queries, with their negations and misprimes, from three layouts of files.
 
     ours       CORPUS.jsonl (or .gz): relation, sub_label, obj_label, masked_sentence, masked_negation, misprimed_*
-    misprimed  see `data_sets/misprimed`
+    misprimed  CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl of norakassner/LAMA_primed_negated: a line for each
+               fact and kind of misprime
     LAMA       CORPUS/RELATION.jsonl: for T-REx and Google-RE the queries come from templates ([X] subject, [Y] object;
                relations.jsonl beside the folder TREx), for ConceptNet and SQuAD from masked_sentences and negated
 
@@ -12,12 +13,14 @@ most raters rejected, and without queries of more than 100 words.
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -25,9 +28,10 @@ from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.table_cells import label
-from ...text.text_lines import Row, json_rows, read_lines
-from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
+from ...text.text_lines import Row, checked_length, decoded, json_rows, read_lines
 
+MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
+"""Kind of misprime → the folder with its queries."""
 MOST_WORDS = 100
 TEMPLATES_FILE = "relations.jsonl"
 # Those of LAMA's scripts/run_experiments.py, which has no file of them.
@@ -49,6 +53,8 @@ class Corpus(StrEnum):
 
 
 CORPORA = tuple(corpus.value for corpus in Corpus)
+_CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
+_IDENTIFIERS = {str(Corpus.CONCEPT_NET): "uuid", str(Corpus.SQUAD): "id"}  # what the source calls a fact
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,7 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
             queries = [only_text(row, "masked_sentences")]
             queries += [only_text(row, "negated") if row.fields.get("negated") else None]
             relation = _WITHOUT_RELATION if corpus == Corpus.SQUAD else row.text("pred")
-            identifier = row.fields.get(IDENTIFIERS[corpus])
+            identifier = row.fields.get(_IDENTIFIERS[corpus])
             if len((queries[0] or "").split()) > MOST_WORDS:
                 excluded[f"the query has more than {MOST_WORDS} words"] += 1
                 continue
@@ -195,3 +201,65 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
                     return row.text("template"), negated
             raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
     raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
+
+
+def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
+    """Turn the files of their repository, path → content, into ours; an `InputError` for a bad line."""
+    rows = [
+        (corpus_of(Path(path)), path, row)
+        for path, content in members.items()
+        if path.startswith("data/") and path.endswith(".jsonl")
+        for row in json_rows(decoded(content, f"{source}/{path}"))
+    ]
+    return {
+        f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()
+        for corpus, merged in merge_rows(rows).items()
+    }
+
+
+def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
+    """Put the lines of each fact together: corpus → lines in our layout, ordered by relation; errors as for `merge`."""
+    tables: dict[str, dict[tuple[str, ...], Row]] = {}
+    for corpus, path, row in rows:
+        relation = row.text("pred") if corpus == Corpus.CONCEPT_NET else Path(path).stem.removesuffix("_random")
+        sentence, negation = only_text(row, "masked_sentences"), only_text(row, "masked_negations")
+        subject, gold = (row.text(name) and row.fields[name] for name in ("sub_label", "obj_label"))
+        fresh: dict[str, Any] = {
+            "relation": relation,
+            "sub_label": subject,
+            "obj_label": gold,
+            "masked_sentence": sentence,
+            "masked_negation": negation,
+            **{f"misprimed_{kind}": None for kind in MISPRIMES},
+        }
+        merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.location))
+        if merged.fields["masked_negation"] != negation:
+            raise InputError(f"{row.location}: the negation of {sentence!r} differs from that in {merged.location}")
+        kind = next((kind for kind, folder in MISPRIMES.items() if folder in path.split("/")), None)
+        if kind is None:
+            named = " or ".join(MISPRIMES.values())
+            raise InputError(f"{path}: a folder of misprimed queries must be named {named}")
+        merged.fields[f"misprimed_{kind}"] = only_text(row, "masked_misprimed")
+        if (identifier := _IDENTIFIERS.get(corpus)) in row.fields:
+            merged.fields["source_id"] = row.fields[identifier]
+    return {
+        corpus: sorted(table.values(), key=lambda row: str(row.fields["relation"]))
+        for corpus, table in sorted(tables.items())
+    }
+
+
+def corpus_of(path: Path) -> str:
+    """The corpus that a file's name tells, or else the innermost folder's; none is an `InputError`."""
+    for name in (path.name.split(".")[0], *reversed(path.parts[:-1])):
+        if corpus := _CORPUS_NAMES.get(re.sub(r"[^a-z]", "", name.lower())):
+            return corpus
+    raise InputError(f"{path}: the file or a folder must have the name of a corpus: {', '.join(CORPORA)}")
+
+
+def only_text(row: Row, name: str) -> str:
+    """The text of a field that holds a list of one text; anything else is an `InputError`."""
+    value = row.fields.get(name)
+    if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
+        found = "is missing" if name not in row.fields else f"is {value!r}"
+        raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")
+    return checked_length(value[0], f"{row.location}: {name}")
