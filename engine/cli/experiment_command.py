@@ -40,7 +40,7 @@ def experiment_command(experiment: type[Experiment], inner: Mapping[str, Command
     told = (
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
     )
-    own = "runs/MODEL" if experiment.name == "select" else f"runs/MODEL-{experiment.name}"
+    own = "runs/MODEL" if experiment.is_main else f"runs/MODEL-{experiment.name}"
     folder = "the RUN" if experiment.goes_on_from else own
     return run_command(run, given, folder=folder, mixes=experiment.mixes, told=told, inner=inner)
 

@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from ..basics.choices import Task
+from ..basics.errors import InputError
 from ..basics.option import Option as Option  # noqa: PLC0414 - an experiment imports it from here
 from ..basics.option import OptionField, check_options, options_of
 from ..inference.exported import ExportedModel
 from ..library.call import recorded, strict
 from ..library.model import Model, ModelLike, open_model
-from ..library.options import AllOptions, RunOptions, divided, shard_of
-from ..library.run import Run, ShardRun
+from ..library.options import AllOptions, RunOptions, divided, execution, run_folder, shard_of
+from ..library.run import Run, ShardRun, open_results
 from ..library.shown import Shown
+from ..runs.loop import run_stage
+from ..runs.masked_stages import MixedStage, needs_fp32
 from ..runs.stage import Stage
 from ..text.bundled import LEXICONS
 from ..views import Section
-from .finished_run import run_probe
 
 PAIRS = Option("Use a random sample of N name–profession pairs (default: all).", metavar="N", minimum=1)
 SEED = Option("Seed for all random choices.", metavar="N", minimum=0)
@@ -55,6 +57,7 @@ class Experiment(ABC):
     model_option: ClassVar[str] = ""
     no_model: ClassVar[str] = ""
     goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
+    is_main: ClassVar[bool] = False  # whether its run folders have a model's name alone
     mixes: ClassVar[bool] = False  # whether a low-precision model may decide what is certain
     stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; none of an experiment of requests
     results: ClassVar[type[Run]]  # the class that reads a finished run
@@ -78,7 +81,14 @@ class Experiment(ABC):
         raise NotImplementedError
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
-        return run_probe(self.stage(model.exported), self.results, model, options)
+        """Run the one stage, or its unfinished parts."""
+        stage = self.stage(model.exported)
+        in_fp32 = model.opening.is_mixed and all(own.is_reference for own in model.devices)
+        if in_fp32 and not isinstance(stage, MixedStage):
+            raise InputError(needs_fp32(stage.name))
+        folder = run_folder(model, options, "" if self.is_main else stage.name)
+        run_stage(stage, folder, execution(model, options))
+        return open_results(self.results, folder, model, shard_of(options))
 
     def plan(self, model: Model, options: RunOptions) -> Shown:
         """What `run` would do; nothing is written. The command has --plan if a subclass says it."""

@@ -17,15 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from ..basics.errors import InputError
 from ..basics.numerals import fixed
-from ..library.model import Model
-from ..library.options import RunOptions, execution, run_folder, shard_of
-from ..library.run import Results, Run, ShardRun, open_results
+from ..library.run import Run
 from ..requests.items import ITEMS_FILE, OWN, SUMMARY_FILE
-from ..runs.loop import run_stage
-from ..runs.masked_stages import MixedStage, needs_fp32
-from ..runs.stage import Stage
 from ..views.labels import told_apart
 
 _FOLDER = Path(__file__).parent
@@ -141,15 +135,3 @@ class SummaryRun(Run):
     @property
     def conditions(self) -> dict[str, Any]:
         return {"data sha256": self.record.identity["data sha256"]}
-
-
-def run_probe(
-    stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
-) -> Results | ShardRun:
-    """Run a probe of one stage, or its unfinished parts; `probe` names its run folder, by default the stage."""
-    in_fp32 = not isinstance(stage, MixedStage)
-    if in_fp32 and model.opening.is_mixed and all(own.is_reference for own in model.devices):
-        raise InputError(needs_fp32(stage.name))
-    folder = run_folder(model, options, stage.name if probe is None else probe)
-    run_stage(stage, folder, execution(model, options))
-    return open_results(results, folder, model, shard_of(options))

@@ -12,8 +12,7 @@ import pytest
 from negengine.engine.basics.atomic import json_bytes, write_bytes
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
-from negengine.engine.experiments.finished_run import run_probe
-from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
+from negengine.engine.experiments.likelihood.likelihood import Likelihood, likelihood
 from negengine.engine.experiments.likelihood.likelihood_columns import Columns
 from negengine.engine.requests.items import ITEM
 from negengine.engine.requests.metrics import RATES, SUMS
@@ -145,8 +144,8 @@ def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path):
             for text, word in ((bad, "Ungrammatical"), (good, "true"))]  # fmt: skip
     data = lines(tmp_path / "rows.jsonl", rows)
     named = {"sentence": "s", "pair": "number", "acceptable": "ok", "per_token": True, "per_word": True}
-    stage = changed(Likelihood(data, **named), rows_per_part=3).stage(model.exported)
-    other = run_probe(stage, LikelihoodRun, model, {"output": tmp_path / "run", "progress": False})
+    asking = changed(Likelihood(data, **named), rows_per_part=3)
+    other = asking.run(model, {"output": tmp_path / "run", "progress": False})
     for column in ("accuracy", "ties"):
         wanted = pairs.items.filter(role="good")[column].to_list()
         assert other.items.filter(role="good")[column].to_list() == wanted

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation import selection_plan as planning
+from negengine.engine.experiments.negation import negation as planning
 from negengine.engine.experiments.negation.grid import pair_fillers, sample_pairs, subjects
 from negengine.engine.experiments.negation.lazy import fewest_tests, first_repeating, share_interval
 from negengine.engine.experiments.negation.negation import Select

@@ -15,10 +15,10 @@ from negengine.engine.basics.choices import Coreference, Precision, VerbConventi
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import SAMPLE
+from negengine.engine.experiments.negation.negation import plan_of
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings, of_one_token
-from negengine.engine.experiments.negation.selection_plan import plan_of
 from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.record import read_run
