@@ -3,7 +3,7 @@
 import hashlib
 import io
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, get_args, get_type_hints
 
 import polars as pl
 from polars import selectors
@@ -14,6 +14,14 @@ from .errors import InputError, first_line
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
+
+_KINDS = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+
+
+def schema_of(values: type) -> dict[str, Any]:
+    """The columns of a frame of such values, a field each: a text, a number or a truth value, which may be missing."""
+    hints = {name: (get_args(own) or (own,))[0] for name, own in get_type_hints(values).items()}
+    return {name: _KINDS.get(own, pl.String) for name, own in hints.items()}
 
 
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:

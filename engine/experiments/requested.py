@@ -178,6 +178,7 @@ class RequestedRun(SummaryRun):
 
     declared: ClassVar[type[Requested]]
     metrics: ClassVar[Sequence[str]]  # the columns of the items that are compared between runs
+    same_item: ClassVar[str] = "item"  # the column that has the same value for an item in all runs
 
     def tables(self) -> list[Table]:
         """By default, all of the summary."""
@@ -220,7 +221,8 @@ class RequestedRun(SummaryRun):
     def outcomes(self, by: str | None = None) -> pl.DataFrame:
         group = {} if by is None else {BY: pl.col(self.grouped[by])}
         metrics = [pl.col(name).cast(pl.Float64) for name in self.metrics]
-        own = self.items.select(*ITEM, "splits", "columns", "cluster", *metrics, **group)
+        items = self.items.with_columns(item=self.same_item)
+        own = items.select(*ITEM, "splits", "columns", "cluster", *metrics, **group)
         return (
             by_split(own, self.clustered_by, by)
             .unpivot(self.metrics, index=[*OUTCOMES, *group], variable_name="metric")

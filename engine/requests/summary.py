@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.frames import schema_of
 from ..basics.numerals import fixed, significant
 from ..basics.printable import counted
 from ..statistics.clusters import (
@@ -33,15 +34,6 @@ UNKNOWN = 0
 """The number of an item that has no word in a column, such as no cluster."""
 Estimated = tuple[float, float | None, float | None, int, int | None, float | None]
 """value, low, high, n, clusters and design effect: see `estimated`."""
-SCHEMA = {
-    **dict.fromkeys(("dataset", "condition", "split", "metric"), pl.String),
-    **dict.fromkeys(("value", "low", "high"), pl.Float64),
-    **dict.fromkeys(("n", "clusters"), pl.Int64),
-    **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
-    **dict.fromkeys(("column", "other_condition", "other_split", "other_column"), pl.String),
-    **dict.fromkeys(("p", "least_p", "p_holm"), pl.Float64),
-    "tests": pl.Int64,
-}
 COMPARES = pl.col("other_split").is_not_null()
 """Which rows of a summary are differences: of the side that stands first minus the other one."""
 
@@ -148,6 +140,9 @@ class Row(NamedTuple):
         """A row of a cell; `figures` are value, low, high, n …."""
         dataset, condition, split, column = cell
         return cls(dataset, condition, split, metric, *figures, **{"column": column, **further})
+
+
+SCHEMA = {name: kind for name, kind in schema_of(Row).items() if name != "test"}
 
 
 def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError, did_you_mean
+from ...basics.frames import schema_of
 from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
 from ...basics.paths import with_home
@@ -43,13 +44,6 @@ class FileDifference:
     largest_difference: float | None = None  # of two numbers; None where they are not numbers
 
 
-_SCHEMA = {
-    **dict.fromkeys(("file", "result", "column"), pl.String),
-    **dict.fromkeys(("rows", "of"), pl.Int64),
-    "largest_difference": pl.Float64,
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Reproduction(Shown):
     """A run, and the same run again.
@@ -70,10 +64,10 @@ class Reproduction(Shown):
 
     @property
     def frame(self) -> pl.DataFrame:
-        return pl.DataFrame([asdict(one) for one in self.differences], schema=_SCHEMA)
+        return pl.DataFrame([asdict(one) for one in self.differences], schema_of(FileDifference))
 
     def tables(self) -> list[Table]:
-        headings = {name: name.replace("_", " ").capitalize() for name in _SCHEMA} | {"of": "of"}
+        headings = {name: name.replace("_", " ").capitalize() for name in self.frame.columns} | {"of": "of"}
         columns = [
             Column(heading, name, significant=2 if name == "largest_difference" else None)
             for name, heading in headings.items()

@@ -10,17 +10,10 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.frames import schema_of
 from ...basics.printable import counted
 from ...library.shown import Shown
 from ...views import Column, Table
-
-_SCHEMA = {
-    **dict.fromkeys(("of", "what"), pl.String),
-    "n": pl.Int64,
-    **dict.fromkeys(("unit", "outcome", "detail", "repair"), pl.String),
-    **dict.fromkeys(("wrong", "near_ties"), pl.Int64),
-    "bound": pl.Float64,
-}
 
 
 class Outcome(StrEnum):
@@ -89,7 +82,8 @@ class Verification(Shown):
 
     @property
     def frame(self) -> pl.DataFrame:
-        return pl.DataFrame([asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA)
+        rows = [asdict(check) | {"outcome": str(check.outcome)} for check in self.checks]
+        return pl.DataFrame(rows, schema_of(Check))
 
     def tables(self) -> list[Table]:
         one = pl.col("n") == 1
