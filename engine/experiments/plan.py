@@ -19,6 +19,7 @@ from ..views import Column, Table
 from .own_table import BY_NAME, READ, Told, said_by_name
 
 _MOST_LISTED = 20  # bad rows
+_TRIED = 8_192  # tokens whose time is measured, about
 _SECONDS = 1.0  # of a measurement
 
 
@@ -95,23 +96,28 @@ def planned(
     """What a run would do, counted, with its time from a few texts; and the rows that it cannot use: place, reason."""
     kind: Kind[Any] = stage.kind
     own, work, tried = shard.parts(len(stage.sizes)), dict[str, int | float](), None
-    bad = dict[str, str]()
+    bad, good = dict[str, str](), 0
     for number in own:
         requests, asked = stage.prepare(number)
         for what, n in kind.work(asked).items():
             work[what] = work.get(what, 0) + n
         for request in requests.filter(pl.col(WHY).is_not_null()).iter_rows(named=True):
             bad.setdefault(stage.requests.place(number, request) or "", request[WHY])
-        tried = asked if tried is None and len(asked) else tried
+        own_good = requests.filter(pl.col(WHY).is_null())
+        good += len(own_good)
+        tried = own_good if tried is None and len(asked) else tried
     work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
     if bad:
         work["rows that cannot be used"] = len(bad)
     if tried is not None:
         model, done = stage.open(opening), 0
-        kind.read_some(model, tried)  # the first time takes longer
+        n = max(1, _TRIED * good // int(work[TOKENS]))
+        some = kind.prepare(stage.exported, tried.sample(min(len(tried), n), seed=0))
+        kind.answer(model, some, lambda _: None)  # the first time takes longer
         start = time.perf_counter()
         while (seconds := time.perf_counter() - start) < _SECONDS:
-            done += kind.read_some(model, tried)
+            kind.answer(model, some, lambda _: None)
+            done += kind.work(some)[TOKENS]
         speed = done / seconds * devices
         work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
     return work, pl.DataFrame(

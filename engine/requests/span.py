@@ -46,7 +46,6 @@ _EMPTY = "the text has no token; a text is needed"
 ALONE = "alone"
 """The role of a request that is its text without its context, on the same tokens as behind it."""
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
-_TRIED = 64  # texts whose time is measured
 _FEWER = 10
 _WORD = re.compile(r"\S+")
 _ONE_WORD, _LETTER = r"^\s*\S*\s*$", r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
@@ -145,32 +144,13 @@ class Span(Kind[Spans]):
     def work(self, asked: Spans) -> dict[str, int]:
         """Windows of a causal model overlap, which is not counted."""
         scored = sum(len(own.scored) for own in asked.sentences)
+        read = (len(own.scored) * min(len(own.ids), asked.longest) for own in asked.sentences)  # masked copies
         return {
             "texts": len(asked.sentences),
             "tokens to score": scored,
             **({} if self.method is None else {"masked copies that the model reads": scored}),
-            READ: self._read_tokens(asked.sentences, asked.longest),
+            READ: sum(len(own.ids) for own in asked.sentences) if self.method is None else sum(read),
         }
-
-    def read_some(self, model: LanguageModel, asked: Spans) -> int:
-        order = sorted(range(len(asked)), key=lambda i: len(asked.sentences[i].ids))
-        first = max(0, (len(order) - _TRIED) // 2)
-        some = [asked.sentences[i] for i in order[first : first + _TRIED]]
-        self._logprobs(model, asked.encoder, some, lambda _: None)
-        return self._read_tokens(some, asked.longest)
-
-    def _read_tokens(self, sentences: Sequence[Sentence], longest: int) -> int:
-        if self.method is None:
-            return sum(len(own.ids) for own in sentences)
-        return sum(len(own.scored) * min(len(own.ids), longest) for own in sentences)
-
-    def _logprobs(
-        self, model: LanguageModel, encoder: Encoder, sentences: Sequence[Sentence], advance: Advance
-    ) -> NDArray[np.float32]:
-        longest = model.exported.max_length
-        if isinstance(model, CausalLM):
-            return causal_logprobs(model, encoder, sentences, longest, advance)
-        return pseudo_logprobs(model, encoder, sentences, self.method or Method.ORIGINAL, longest, advance)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Spans:
         encoder, known = Encoder.of(exported, bos=self.bos), dict[tuple[str | None, str, bool], int]()
@@ -200,7 +180,11 @@ class Span(Kind[Spans]):
 
     def answer(self, model: LanguageModel, asked: Spans, advance: Advance) -> Mapping[str, pl.Series]:
         """The columns of `answers` for each request; threads tell `advance` how many tokens they have scored."""
-        logprobs = self._logprobs(model, asked.encoder, asked.sentences, advance)
+        known = asked.encoder, asked.sentences
+        if isinstance(model, CausalLM):
+            logprobs = causal_logprobs(model, *known, asked.longest, advance)
+        else:
+            logprobs = pseudo_logprobs(model, *known, self.method or Method.ORIGINAL, asked.longest, advance)
         texts = list(map(_Text.of, asked.texts, asked.sentences, _divided(logprobs, asked.sentences)))
         ends: Sequence[NDArray[np.float64] | None] = [None] * len(texts)
         if self.bow_correction and isinstance(model, CausalLM):

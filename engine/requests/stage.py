@@ -102,10 +102,6 @@ class Kind(ABC, Generic[P]):
         """How much there is to do, by what a plan calls it; `TOKENS` is among it."""
         raise NotImplementedError
 
-    def read_some(self, model: Any, asked: P) -> int:
-        """Let the model read a few texts; returns the number of their tokens."""
-        raise NotImplementedError
-
 
 class Source(ABC):
     """Requests that are read part by part, such as those of a user's table."""

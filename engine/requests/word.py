@@ -41,7 +41,6 @@ NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to
 SEVERAL = "the answer is not one token of the model"
 NOT_RANKED = "the answer is not among the ranked tokens"
 TOO_LONG = "with a mask for each token of the word, the sentence is too long for the model"
-TRIED = 256  # texts whose time is measured
 _HERE = "here"
 
 
@@ -185,12 +184,6 @@ class Word(Kind[Any]):
             **({"words of several tokens": several} if several else {}),
             TOKENS: sum(len(own) for own in asked.ids),
         }
-
-    def read_some(self, model: LanguageModel, asked: Words) -> int:
-        some = max(asked.buckets(np.arange(len(asked.text))), key=lambda bucket: bucket.ids.size)
-        ids, mask = some.ids[:TRIED], some.mask_position[:TRIED]
-        model.decide(ids, mask, np.zeros(len(ids), np.int32))
-        return int(ids.size)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Words:
         tokenizer = exported.tokenizer_with(bos=self.bos)

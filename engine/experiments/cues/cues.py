@@ -3,7 +3,6 @@
 The detector and the list of words judge every sentence, so a share has no interval. Split: a kind of cue (Table 1).
 """
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,20 +132,8 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         """The rows of items.parquet; the counts say how many sentences each text has."""
         part = prepared or self.prepare(number)
         t, own = self.parts[number]
-        lines, windows = self.texts[t].sizes[own], sum(map(len, part.encoded))
-        done = said = 0
-        alone = threading.Lock()
-
-        def ran(count: int) -> None:
-            nonlocal done, said
-            with alone:
-                done += count
-                now = lines * done // windows
-                advance(now - said, count)
-                said = now
-
-        found = model.find_in(part.words, part.encoded, ran)
-        advance(lines - said, 0)
+        found = model.find_in(part.words, part.encoded, lambda windows: advance(0, windows))
+        advance(self.texts[t].sizes[own], 0)
         rows = []
         for (line, place), sentence, words, cues in zip(part.places, part.sentences, part.words, found, strict=True):
             listed = [(cue.word, cue.kind) for cue in find_cues(sentence)]
