@@ -12,8 +12,10 @@ import polars as pl
 
 from ..basics.errors import InputError
 from ..basics.named import plugged
+from ..basics.paths import with_home
 from ..basics.printable import counted
 from ..inference.again import Draw, Sample, drawn
+from ..inference.exported import ExportedModel, load_exported
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
@@ -247,6 +249,40 @@ class Run(Shown):
         """Write a report of this run, and return its file; see `ng.report`, also for what `output` can be."""
         write: Callable[..., Path] = plugged("report")
         return write(self, output)
+
+
+def model_of(
+    folder: Path,
+    record: StageRecord,
+    moved_to: str | Path | None = None,
+    load: Callable[[str | Path], ExportedModel] = load_exported,
+) -> ExportedModel:
+    """The model that a stage of a run was made with, in `moved_to` if it was moved.
+
+    Raises InputError if it is not there, or another one is.
+    """
+    recorded = ((record.metadata.get("call") or {}).get("model") or {}).get("folder")
+    place = moved_to or recorded or record.metadata.get("model folder")
+    if not isinstance(place, str | Path):
+        raise InputError(f"{folder}: run.json does not say where the model is: give --model")
+    try:
+        found = load(place if moved_to else with_home(str(place)))
+    except InputError as error:
+        raise InputError(f"{folder} needs the model {_named(record)}: {error}; if it has moved, give --model") from None
+    refuse_other_model(folder, record, found)
+    return found
+
+
+def refuse_other_model(folder: Path, record: StageRecord, exported: ExportedModel) -> None:
+    """Raise an InputError for a model that is not that of a run."""
+    if exported.sha256 != record.identity.get("model sha256"):
+        said = f"{exported.folder} is not the model of {folder} (sha256 {exported.sha256[:12]}…)"
+        raise InputError(f"{said}, which needs {_named(record)}: give --model, or run it again")
+
+
+def _named(record: StageRecord) -> str:
+    revision = (record.metadata.get("export") or {}).get("revision", "unknown")
+    return f"{record.identity.get('model')}, revision {revision}, sha256 {record.identity.get('model sha256')}"
 
 
 Results = TypeVar("Results", bound=Run)

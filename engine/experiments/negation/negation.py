@@ -18,7 +18,7 @@ import polars as pl
 from ...inference.exported import ExportedModel
 from ...library.model import Model, ModelLike, open_model
 from ...library.options import AllOptions, RunOptions, divided, execution, folder_of, run_folder, shard_of
-from ...library.run import ShardRun, open_results
+from ...library.run import ShardRun, model_of, open_results, refuse_other_model
 from ...runs.loop import run_stage
 from ...runs.shard import Shard
 from ...statistics.intervals import UPPER, normal_quantile
@@ -204,9 +204,9 @@ class Score(Experiment):
         given = model or (run.model if isinstance(run, SelectionRun) and not opening else None)
         if isinstance(given, Model):
             opened = open_model(given, **opening)
-            selected.refuse_other_model(opened.exported)
+            refuse_other_model(source, selected.record, opened.exported)
         else:
-            exported = selected.exported(None if given is None else str(given))
+            exported = model_of(source, selected.record, None if given is None else str(given))
             opened = open_model(exported.folder, **opening)
         beside = source.resolve().with_name(f"{source.resolve().name}-score")
         folder = folder_of(shared, source if shard.is_whole else beside)

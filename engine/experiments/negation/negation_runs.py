@@ -12,10 +12,8 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
 from ...basics.numerals import percent
-from ...basics.paths import with_home
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
-from ...inference.exported import ExportedModel, load_exported
 from ...library.blocks import Block
 from ...library.run import BY, Contrast, Run
 from ...runs.record import Recorded, mask_token
@@ -73,30 +71,6 @@ class SelectionRun(Run):
     @cached_property
     def patterns(self) -> PatternSet:
         return PatternSet.from_json(self.record.metadata["pattern set"])
-
-    def exported(self, moved_to: str | None = None) -> ExportedModel:
-        """The model that selected the triplets, now in `moved_to` if it was moved; an `InputError` for another one."""
-        try:
-            found = load_exported(moved_to or with_home(self._recorded("model folder")))
-        except InputError as error:
-            hint = "" if moved_to else "; if it has moved, give --model"
-            raise InputError(f"the model that selected {self.folder}: {error}{hint}") from None
-        self.refuse_other_model(found)
-        return found
-
-    def refuse_other_model(self, exported: ExportedModel) -> None:
-        """Raise an InputError for a model that did not select the triplets."""
-        selected = self._recorded("model sha256")
-        if exported.sha256 != selected:
-            raise InputError(
-                f"{exported.folder} is not the model that selected {self.folder} (sha256 {exported.sha256[:12]}…, "
-                f"then {selected[:12]}…): give --model, or select again"
-            )
-
-    def _recorded(self, key: str) -> str:
-        if not isinstance(value := self.record.metadata[key], str):
-            raise InputError(f"{self.folder}: run.json says {value!r} for {key}; run its command again")
-        return value
 
     def tables(self) -> list[Table]:
         table = selection_table(self.summary, published(self.summary["model"], self.patterns))

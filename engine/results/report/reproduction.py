@@ -4,6 +4,7 @@ import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ...inference.device import choose_devices
 from ...inference.exported import load_exported
 from ...library.call import ELSEWHERE, IN_MEMORY, as_given, files_in
 from ...library.model import Model
+from ...library.run import model_of
 from ...library.shown import Shown
 from ...runs.record import StageRecord, differences, read_run
 from ...runs.results import finished_stage, read_document, read_frame
@@ -202,16 +204,8 @@ def _model(
     source: Path, call: dict[str, Any], record: StageRecord, moved_to: str | Path | None, device: str | None
 ) -> Model:
     """The model of the run, opened as it was then; a missing or other one is an `InputError`."""
-    recorded, digest = call["model"], record.identity.get("model sha256")
-    revision = (record.metadata.get("export") or {}).get("revision", "unknown")
-    wanted = f"{record.identity.get('model')}, revision {revision}, sha256 {digest}"
-    folder = Path(moved_to) if moved_to else with_home(str(recorded["folder"]))
-    try:
-        exported = load_exported(folder, task=recorded.get("task"))
-    except InputError as error:
-        raise InputError(f"{source} needs the model {wanted}: {error}; if it has moved, give --model") from None
-    if exported.sha256 != digest:
-        raise InputError(f"{folder} is another model (sha256 {exported.sha256}); {source} needs {wanted}: give --model")
+    recorded = call["model"]
+    exported = model_of(source, record, moved_to, partial(load_exported, task=recorded.get("task")))
     opening = Opening(**{name: recorded[name] for name in options_of(Opening)} | ({"device": device} if device else {}))
     return Model(exported, choose_devices(opening.device), opening)
 

@@ -9,13 +9,12 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
-from ...basics.paths import with_home
 from ...basics.reading import file_sha256
 from ...experiments.registry import run_class
 from ...inference.again import Compared, Draw, Reference, Sample, Verdict
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel, is_low_precision
-from ...library.run import Run
+from ...library.run import Run, model_of
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages
@@ -106,12 +105,12 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
     if not readable:
         return
     try:
-        exported = _model_of(list(readable)[-1], stored, asked.model)
+        last = list(readable)[-1]
+        exported = model_of(last.folder, last.record, asked.model, any_model)
     except InputError as error:
         if any(given is not None for given in (asked.model, asked.sample, asked.torch)):
             raise
-        detail = f"{error}; if the model has moved, give --model"
-        yield from (Check(stage.name, "items decided again").skipped(detail) for stage in readable)
+        yield from (Check(stage.name, "items decided again").skipped(str(error)) for stage in readable)
         return
     notes += _unused_damage(exported, in_low_precision=any(stage.record.counts.get("decided") for stage in stored))
     references: list[Reference] = [ExportedReference(exported)]
@@ -141,21 +140,6 @@ def _unused_damage(exported: ExportedModel, *, in_low_precision: bool) -> Iterat
             if in_low_precision or not is_low_precision(name):
                 raise InputError(f"{said}: export it again with --force")
             yield f"{said}; this run did not use it, but others may: export the model again with --force"
-
-
-def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:
-    folders = [stage.record.metadata.get("model folder") for stage in stored]
-    recorded = next((folder for folder in reversed(folders) if folder), None)
-    if given is None and recorded is None:
-        raise InputError(f"{stage.folder}: run.json does not say where the model is")
-    exported = any_model(given or with_home(str(recorded)))
-    wanted = stage.record.identity.get("model sha256")
-    if exported.sha256 != wanted:
-        raise InputError(
-            f"{exported.folder} is not the model of {stage.folder} (sha256 {exported.sha256[:12]}…, "
-            f"in run.json {str(wanted)[:12]}…)"
-        )
-    return exported
 
 
 def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Check:

@@ -19,6 +19,7 @@ from negengine.engine.experiments.negation.negation import plan_of
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings, of_one_token
+from negengine.engine.library.run import model_of
 from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.record import read_run
@@ -184,13 +185,13 @@ def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
 
 def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_path, monkeypatch):
     selected = read_selected(whole)
-    assert selected.exported().sha256 == mini.sha256
-    monkeypatch.setitem(selected.record.metadata, "model sha256", "0" * 64)
-    with pytest.raises(InputError, match="is not the model that selected"):
-        selected.exported()
+    assert model_of(whole, selected.record).sha256 == mini.sha256
+    monkeypatch.setitem(selected.record.identity, "model sha256", "0" * 64)
+    with pytest.raises(InputError, match="is not the model of"):
+        model_of(whole, selected.record)
     monkeypatch.setitem(selected.record.metadata, "model folder", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="give --model"):
-        selected.exported()
+        model_of(whole, selected.record)
 
 
 def test_verbs_that_drop_out_are_named(mini):

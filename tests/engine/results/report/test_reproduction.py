@@ -57,7 +57,7 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
         match: lambda stages, part=part, values=values: stages["select"].metadata["call"][part].update(values)
         for match, part, values in refused
     }
-    faults["is another model"] = lambda stages: stages["select"].identity.update({"model sha256": "ab" * 32})
+    faults["is not the model of"] = lambda stages: stages["select"].identity.update({"model sha256": "ab" * 32})
     no_call = {"function": "score", "arguments": []}
     faults["call made score"] = lambda stages: stages["score"].metadata.update(call=no_call)
     faults["score is not finished"] = lambda stages: setattr(stages["score"], "done", None)
