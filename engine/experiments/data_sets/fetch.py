@@ -45,62 +45,43 @@ def get(
     if not wanted.missing():
         return wanted.folder
     pooch.get_logger().setLevel("WARNING")
-    if wanted.unfixed:
-        return _get_unfixed(wanted, largest, say)
-    url = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
-    say(f"fetching {url}")
-    contents: dict[str, bytes] = {}
+    archive, contents = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}", dict[str, bytes]()
+    # Files whose digests are not known are fetched one by one, or are those that somebody has put there.
+    own, kept = wanted.addresses(), wanted.kept_digests()
+    is_there = wanted.by_hand and not any(kept.values()) and all(is_file(wanted.folder / file) for file in own)
+    if is_there:
+        say(f"taking the {counted(len(own), 'file')} that lie in {wanted.folder}")
+    else:
+        which = f"{counted(len(own), 'file')}, the first from " if own else ""
+        say(f"fetching {which}{next(iter(own.values()), archive)}")
 
     def download(file: str, url: str, output_file: str, pup: Any) -> None:
-        if not contents:  # the archive is downloaded once, when its first file is asked for
+        if not own and not contents:  # the archive is downloaded once, when its first file is asked for
             contents.update(_contents(wanted, url, pup, largest))
-        Path(output_file).write_bytes(contents[file])
+        Path(output_file).write_bytes(contents[file] if not own else _downloaded(url, pup, largest, wanted))
 
-    while missing := wanted.missing():  # twice where the digests of the files come with them
-        known = wanted.digests()
-        urls = dict.fromkeys(known, url)
+    while missing := [] if is_there else wanted.missing():  # twice where the digests of the files come with them
+        known = dict.fromkeys(own) or wanted.digests()
+        urls = own or dict.fromkeys(known, archive)
         files = pooch.create(path=wanted.folder, base_url="", registry=known, urls=urls, retry_if_failed=_RETRIES)
+        file = missing[0]
         try:
             for file in missing:
+                if own:  # without a digest, Pooch takes any file of this name
+                    (wanted.folder / file).unlink(missing_ok=True)
                 files.fetch(file, downloader=partial(download, file))
+                if (before := kept.get(file)) and file_sha256(wanted.folder / file) != before:
+                    said = f"not the file that was fetched first; remove {wanted.folder} to take it"
+                    raise InputError(f"{urls[file]}: {said}")
         except requests.RequestException as error:
-            raise _unreachable(url, reason_of(error), wanted) from error
+            raise _unreachable(urls[file], reason_of(error), wanted) from error
         except OSError as error:
-            raise unwritable(wanted.folder / missing[0], error) from error
-    return wanted.folder
-
-
-def _get_unfixed(wanted: Source, largest: int, say: Callable[[str], None]) -> Path:
-    """Fetch files whose digests are not known, or take those that somebody has put there; keep the digests."""
-    names, place = wanted.unfixed, {"repository": wanted.repository, "commit": wanted.commit}
-    urls = {name: wanted.address.format(name=name, stem=Path(name).stem, **place) for name in names}
-    name, known, missing = "", wanted.kept_digests(), wanted.missing()
-    if wanted.by_hand and not any(known.values()) and all(is_file(wanted.folder / n) for n in names):
-        say(f"taking the {counted(len(names), 'file')} that lie in {wanted.folder}")
-        missing = []
-    else:
-        say(f"fetching {counted(len(names), 'file')}, the first from {urls[names[0]]}")
-    registry = dict.fromkeys(names)
-    files = pooch.create(path=wanted.folder, base_url="", registry=registry, urls=urls, retry_if_failed=_RETRIES)
-
-    def download(url: str, output_file: str, pup: Any) -> None:
-        Path(output_file).write_bytes(_downloaded(url, pup, largest, wanted))
-
-    try:
-        for name in missing:
-            (wanted.folder / name).unlink(missing_ok=True)  # without a digest, Pooch takes any file of this name
-            files.fetch(name, downloader=download)
-            if (first := known[name]) and file_sha256(wanted.folder / name) != first:
-                raise InputError(
-                    f"{urls[name]}: not the file that was fetched first; remove {wanted.folder} to take it"
-                )
-    except requests.RequestException as error:
-        raise _unreachable(urls[name], reason_of(error), wanted) from error
-    except OSError as error:
-        raise unwritable(wanted.folder / name, error) from error
-    digests = {name: file_sha256(wanted.folder / name) for name in wanted.unfixed}
-    write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
-    say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
+            raise unwritable(wanted.folder / file, error) from error
+        if own:
+            break
+    if own:
+        write_bytes(wanted.folder / DIGESTS, json_bytes({name: file_sha256(wanted.folder / name) for name in own}))
+        say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
     return wanted.folder
 
 

@@ -59,6 +59,11 @@ class Source:
     def folder(self) -> Path:
         return cache_folder() / self.name
 
+    def addresses(self) -> dict[str, str]:
+        """The address of each unfixed file."""
+        place = {"repository": self.repository, "commit": self.commit}
+        return {name: self.address.format(name=name, stem=Path(name).stem, **place) for name in self.unfixed}
+
     def missing(self) -> list[str]:
         return [name for name, digest in self.digests().items() if _sha256(self.folder / name) != digest]
 
