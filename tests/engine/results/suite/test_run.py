@@ -11,7 +11,7 @@ from fake_exports import write_checkpoint
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments import finished_run
+from negengine.engine.experiments import experiment
 from negengine.engine.experiments.negation import negation
 from negengine.engine.results.suite.suite_report import drawn_curves
 from negengine.engine.results.suite.suite_run import plan_suite
@@ -63,7 +63,7 @@ def at_each_stage(monkeypatch, see):
         see(stage, folder)
         return run_stage(stage, folder, execution, **more)
 
-    for module in (finished_run, negation):
+    for module in (experiment, negation):
         monkeypatch.setattr(module, "run_stage", watched)
 
 
