@@ -132,7 +132,7 @@ FILL_MASK = Task(
     ),
     length=18,  # a sentence of the Self-Contained Negation Test
     passes=passes.FILL_MASK,
-    variants=(_CONVOLVED, _int8(passes.LANGUAGE_INT8), _fp16(passes.FP16)),
+    variants=(_CONVOLVED, _int8(passes.LANGUAGE_INT8), _fp16(passes.LANGUAGE_FP16)),
     check=lambda _: None,
     samples=samples.with_masks,
     metadata=lambda checkpoint: {"intermediate_size": intermediate_size(checkpoint.config)},

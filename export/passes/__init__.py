@@ -26,12 +26,13 @@ TEXT_GENERATION = (*CAUSAL, outputs.keep_hidden, *_DECIDED, share_prefix.find_sh
 
 # From the finished fp32 graph:
 CPU: tuple[Pass, ...] = (cpu.use_standard_attention, cpu.convolve)
-# For classifiers INT8, for language models LANGUAGE_INT8.
+# For classifiers INT8 and FP16, for language models LANGUAGE_INT8 and LANGUAGE_FP16.
 INT8: tuple[Pass, ...] = (int8.split_outliers, int8.smooth, int8.quantize_products, cpu.use_standard_attention)
 LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, int8.quantize_vocabulary)
 FP16: tuple[Pass, ...] = (gpu.move_biases, fuse.fuse_residuals, half.halve)
+LANGUAGE_FP16: tuple[Pass, ...] = (gpu.fill_vocabulary, *FP16)
 CAUSAL_INT8: tuple[Pass, ...] = (outputs.drop_hidden, *LANGUAGE_INT8)
-CAUSAL_FP16: tuple[Pass, ...] = (outputs.drop_hidden, *FP16)
+CAUSAL_FP16: tuple[Pass, ...] = (outputs.drop_hidden, *LANGUAGE_FP16)
 SHARING: tuple[Pass, ...] = (share_prefix.share_prefix,)
 TREES: tuple[Pass, ...] = (share_prefix.share_beginnings,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (outputs.cut_vocabulary,)

@@ -20,7 +20,7 @@ from .hoist import hoist
 _FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
 _WIDTH = "width"
-_ADDED_AT_ONCE = 256  # about the square root of a vocabulary: both sums are as short as they can be
+ADDED_AT_ONCE = 256  # about the square root of a vocabulary: both sums are as short as they can be
 
 
 def hoist_mask_row(graph: Graph, _: Context) -> None:
@@ -122,14 +122,14 @@ def _log_total(graph: Graph, logits: ir.Value, best: ir.Value, last: ir.Value, t
     """Log Σ exp(x − max) over so many tokens, [rows, 1]; the maximum added, it is log-sum-exp.
 
     In one sum over a vocabulary, the many small chances are lost beside the few large ones: 2e-5 of 49,152 tokens of a
-    published model, on every text. So rows of `_ADDED_AT_ONCE` are summed first. ReduceLogSumExp, which loses ten times
+    published model, on every text. So rows of `ADDED_AT_ONCE` are summed first. ReduceLogSumExp, which loses ten times
     as much on the CPU, would need cuDNN on CUDA.
     """
     chances = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
-    if tokens > _ADDED_AT_ONCE:
-        if lacking := -tokens % _ADDED_AT_ONCE:
+    if tokens > ADDED_AT_ONCE:
+        if lacking := -tokens % ADDED_AT_ONCE:
             chances = graph.add("Pad", [chances, graph.numbers(0, 0, 0, lacking, stem="pads")], "whole_rows")
-        parts = graph.add("Reshape", [chances, graph.numbers(0, -1, _ADDED_AT_ONCE, stem="target")], "parts")
+        parts = graph.add("Reshape", [chances, graph.numbers(0, -1, ADDED_AT_ONCE, stem="target")], "parts")
         chances = graph.add("ReduceSum", [parts, last], "parts", keepdims=0)
     return graph.add("Log", [graph.add("ReduceSum", [chances, last], "total", keepdims=1)], "log_total")
 

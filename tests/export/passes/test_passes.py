@@ -382,6 +382,31 @@ def test_biases_leave_attention_and_the_logits_stay(mini):
     assert operators(graph)["Add"] == before["Add"] + mini.info["layers"]
 
 
+@pytest.mark.parametrize(("tokens", "bias"), [(MANY, True), (MANY, False), (512, True), (40_000, True)])
+def test_a_vocabulary_filled_up_gives_the_same_decisions_and_logits(tokens, bias):
+    table = np.abs(np.random.default_rng(tokens).normal(size=(tokens, WIDTH))).astype(np.float32) + 0.5
+    own, matrix, slope = torch.from_numpy(table), torch.from_numpy(-table.T.copy()), torch.full((tokens,), 0.1)
+    graph = traced(lambda ids: own[ids] @ matrix + (slope if bias else 0))
+    known = context(vocabulary=tokens)
+    run_passes((hoist_mask_row, add_decision_head), graph, known)
+    ids = np.array([1, 2, 3, tokens - 2], np.int32)
+    feeds = {"input_ids": ids[:, None], "mask_position": 0 * ids, "expected_id": ids}
+    names = ("decision_ids", "decision_logits", "logits")
+
+    def decisions():
+        (found,) = observe(graph, [feeds], [graph.outputs[name] for name in names])
+        return [found[graph.outputs[name]] for name in names]
+
+    wanted = decisions()
+    assert (wanted[1][:, 0] < 0).all()  # a logit of 0 would be the best
+    run_passes((gpu.fill_vocabulary,), graph, known)
+    for one, other in zip(wanted, decisions(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    sizes = layouts(graph)
+    assert [sizes[node.inputs[0]].shape[-1] % 256 for node in graph.nodes if node.op_type == "TopK"] == [0]
+    assert operators(graph)["Pad"] == 0
+
+
 def test_of_two_equal_logits_that_are_given_in_another_order_the_smaller_id_is_first():
     """As CUDA's TopK may give them: here the ids of both are turned around."""
     graph = decided(tokens=50)
