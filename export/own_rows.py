@@ -44,8 +44,18 @@ def table_rows(path: Path, needed: Sequence[str]) -> Iterator[Row]:
                 yield dict.fromkeys(names) if own == headers[sign] else dict(zip(names, own, strict=False))
 
 
-def difference(item: Row, row: Row, texts: Sequence[str], labels: Sequence[str], found: Sequence[str]) -> str:
-    """What items.parquet has and the file does not; empty if nothing differs. `found` were found by their names."""
+def difference(
+    item: Row,
+    row: Row,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    found: Sequence[str],
+    target: tuple[str, str, bool] | None = None,
+) -> str:
+    """What items.parquet has and the file does not; empty if nothing differs. `found` were found by their names.
+
+    `target` is a column, the word that was asked there, and whether its sentence is said to have it already.
+    """
     for name in (own for own in (*texts, *labels) if own in item):
         cell, there = row.get(name), item[name]
         text = str(cell).lower() if isinstance(cell, bool) else str(cell)
@@ -56,15 +66,16 @@ def difference(item: Row, row: Row, texts: Sequence[str], labels: Sequence[str],
             return f"{name} is {there!r}, but the file has {cell!r}"
         if name in found and name != name.lower() in row:
             return f"{name} was taken for {name.lower()}, which the file has, too"
-    if "target_column" not in item:
+    if target is None:
         return ""
-    word, sentence = str(row[item["target_column"]]).strip(), _seen(str(row[texts[0]])).casefold()
+    column, expected, told = target
+    word, sentence = str(row[column]).strip(), _seen(str(row[texts[0]])).casefold()
     sentence = sentence.replace("[mask]", " ")
-    told, own = item["repeats_word"], _seen(word).casefold()
+    own = _seen(word).casefold()
     # A word that does not stand there is not repeated; one between spaces is, and so is a Chinese one.
     alone = own in (part.strip(".,;:!?'\"()") for part in sentence.split()) or regex.fullmatch(r"\p{Han}+", own)
-    if item["expected"] != word or (own not in sentence if told else own in sentence and alone):
-        return f"{item['expected']!r} has repeats_word {told}, but the file has {word!r} for {sentence!r}"
+    if expected != word or (own not in sentence if told else own in sentence and alone):
+        return f"{expected!r} has repeats_word {told}, but the file has {word!r} for {sentence!r}"
     return ""
 
 

@@ -140,7 +140,7 @@ class RequestColumns(ABC):
     def keys(self, rows: pl.DataFrame, title: str, condition: str, item: str | None = None) -> dict[str, pl.Expr]:
         """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
         name = pl.col(item or PLACE_ROW).cast(pl.String)
-        name = pl.format("{}:{}", pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
+        name = item_of(pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
         groups = {column: pl.col(column).cast(pl.String) for column in self.groups}
         named = [pl.when(value.is_not_null()).then(pl.lit(column)) for column, value in groups.items()]
         known = pl.concat_list(named).list.drop_nulls() if named else pl.lit([], pl.List(pl.String))
@@ -157,6 +157,12 @@ class RequestColumns(ABC):
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
         return cls(**fields)
+
+
+def item_of(file: pl.Expr, name: pl.Expr) -> pl.Expr:
+    """An item of one of several files, another one for other files or names: the first `:` ends the file's name."""
+    escaped = file.str.replace_all("%", "%25", literal=True).str.replace_all(":", "%3A", literal=True)
+    return pl.concat_str(escaped, pl.lit(":"), name)
 
 
 def is_off(given: str | Sequence[str]) -> bool:

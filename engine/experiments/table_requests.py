@@ -47,6 +47,7 @@ from .own_table import (
     RequestColumns,
     Told,
     absent_columns,
+    item_of,
     said_by_name,
 )
 from .plan import TablePlan, planned
@@ -134,7 +135,8 @@ class TableRequests(Source):
         good = good.drop({own for own in self.stimuli.schema if beside.get(own) != own} - {*self.columns.made})
         good = good.rename({PLACE_ROW: ROW, PLACE_FILE: FILE}, strict=False)
         bad = rows.skipped.select(pl.col("row").alias(ROW), pl.col("reason").alias(WHY))
-        bad = bad.with_columns(item=pl.col(ROW).cast(pl.String) if file is None else pl.format(f"{file}:{{}}", ROW))
+        name = pl.col(ROW).cast(pl.String)
+        bad = bad.with_columns(item=name if file is None else item_of(pl.lit(file), name))
         first = {name: pl.lit(good[name][0]) for name in ("dataset", "condition") if len(good)}
         bad = bad.with_columns(**first, splits=pl.lit([ALL]))
         found = pl.concat([good, bad], how="diagonal") if len(bad) else good

@@ -84,9 +84,10 @@ class Table:
 
     @property
     def file_names(self) -> tuple[str, ...]:  # what results call each of several files; empty for a single one
-        paths = [Path(file.name) for file in self.files] if len(self.files) > 1 else []
-        stems = [bare(path).stem for path in paths]
-        return tuple(path.name if stems.count(stem) > 1 else stem for path, stem in zip(paths, stems, strict=True))
+        names = [file.name for file in self.files] if len(self.files) > 1 else []
+        stems = [bare(Path(name)).stem for name in names]
+        taken = {*names, *(stem for stem in stems if stems.count(stem) > 1)}
+        return tuple(name if stem in taken else stem for name, stem in zip(names, stems, strict=True))
 
     @property
     def sha256(self) -> str:  # of the one file, or of the names and digests of all

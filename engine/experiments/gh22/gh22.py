@@ -49,7 +49,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Option
 from ..finished_run import published
-from ..negation.grid import pair_fillers, sample_pairs
+from ..negation.grid import PAIR_NAME, pair_fillers, sample_pairs
 from ..requested import Requested, RequestedRun
 from ..view import POINTS, Chart, Values, View
 
@@ -428,8 +428,8 @@ class Acts(Gh22):
             gender=pl.Series(own.genders).gather(name), text=sentence_texts(self.sentence, MASK)
         )
         ranks = pl.DataFrame({"at_rank": sorted(set(self.ranks))}, {"at_rank": pl.Int32})
-        named = pairs.with_columns(pair=pl.format("{}|{}", "name", "profession")).join(ranks, how="cross")
-        return named.with_columns(dataset=pl.lit(DATASET), item=pl.format("{}|{}", "pair", "at_rank"))
+        named = pairs.with_columns(pair=PAIR_NAME).join(ranks, how="cross")
+        return named.with_columns(dataset=pl.lit(DATASET), item=pl.format("{}, {}", "pair", "at_rank"))
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.choices import Coreference
@@ -16,6 +17,9 @@ from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN
 from ...text.token_ids import TokenSequences
+
+PAIR_NAME = pl.concat_str(pl.col("name").str.replace_all(",", ",,", literal=True), pl.lit(", "), "profession")
+"""`Anna, a nurse`: another text for each other pair, also where a name has a comma."""
 
 
 @dataclass(frozen=True, eq=False)

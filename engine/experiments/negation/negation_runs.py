@@ -20,6 +20,7 @@ from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
 from ...views import Table
+from .grid import PAIR_NAME
 from .negation_tables import contrast, published, rates_table, scored_apart, selected_apart, selection_table
 from .rates import ALL_SEVERAL, ONE, PAIR, RATES_FILE, SCORES_FILE
 from .reading import reading, scores_methods, selection_methods, told
@@ -311,8 +312,7 @@ class ScoresRun(Run):
         """As of `Run`, with `pattern` in place of `condition`, and `pair`: name and profession."""
         tidy = super().tidy_rows().rename({"condition": "pattern"})
         first = ["pattern", "role", "name", "gender", "profession", "verb", "pair", "repeated"]
-        named = tidy.with_columns(pl.format("{}, {}", "name", "profession").alias("pair"))
-        return named.select(*first, pl.all().exclude(first))
+        return tidy.with_columns(pair=PAIR_NAME).select(*first, pl.all().exclude(first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         yield from triplets_again(draw, self.sentence_rows(), self.selection.patterns)

@@ -29,7 +29,7 @@ from ..experiment import DATA_FOLDER, Option
 from ..finished_run import Paper, published
 from ..requested import Requested, RequestedRun
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
-from .nli_figures import WITH_CUE, figures
+from .nli_figures import LABEL_SHARES, WITH_CUE, figures
 from .nli_pairs import (
     KINDS,
     NEW,
@@ -59,7 +59,6 @@ _TWO_WAY_SAID = (
     "does not stand beside it"
 )
 DATA = "negation-nli"
-_LABEL = "label_share:"
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
 # The label given, in the scheme that a pair is scored by: see `nli_pairs`.
 _NOT_ENTAILED = pl.col("two_way") & (pl.col("label") != str(Name.ENTAILMENT))
@@ -97,7 +96,8 @@ DROPS = View(
     section="dataset",
     notes=["the two sets of pairs are taken as independent samples"],
 )
-_IS_LABEL = (pl.col("condition") == NEW) & pl.col("metric").str.starts_with(_LABEL)
+_IS_LABEL = (pl.col("condition") == NEW) & pl.col("metric").is_in(list(LABEL_SHARES.values()))
+_LABEL = pl.col("metric").replace_strict(list(LABEL_SHARES.values()), list(map(str, LABEL_SHARES)), default=None)
 LABELS = View(
     "Labels of the new pairs, in brackets the paper's (%)",
     ("dataset", "label"),
@@ -107,7 +107,7 @@ LABELS = View(
         *(Values(split, f"share:{split}", paper=BESIDE, style=PERCENT) for split in _SPLITS),
     ],
     where=_IS_LABEL,
-    also={"label": pl.col("metric").str.strip_prefix(_LABEL), "metric": pl.format("share:{}", "split")},
+    also={"label": _LABEL, "metric": pl.format("share:{}", "split")},
     section="dataset",
 )
 TYPES = differences(
@@ -132,7 +132,7 @@ SHARES = Chart(
     where=_IS_LABEL,
     also={
         "kind": pl.format("{}, {}", "dataset", pl.col("split").replace({ALL: "all kinds"})),
-        "label": pl.col("metric").str.strip_prefix(_LABEL),
+        "label": _LABEL,
         "metric": pl.lit("share"),
     },
     label=pl.col("label"),
@@ -237,7 +237,7 @@ def paper_of(family: str) -> Paper:
     """The labels of the pairs, and the accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
     found = published("nli")
     cells: dict[tuple[str, ...], float | str] = {
-        (source, NEW, split, f"{_LABEL}{label}"): share
+        (source, NEW, split, LABEL_SHARES[label]): share
         for source, labels in SOURCES.items()
         for split, shares in found[source]["labels"].items()
         for label, share in zip(labels, shares, strict=True)

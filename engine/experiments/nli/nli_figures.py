@@ -14,9 +14,11 @@ from ...requests.summary import Cell, Row, numbered
 from ...statistics.clusters import cluster_sums, clustered_mean, effective_sample_size, proportion_interval
 from ...statistics.differences import combined
 from ...statistics.intervals import proportion, relative_drop_interval
-from .nli_pairs import NEW, SOURCES
+from .nli_pairs import NEW, SOURCES, Label
 
 WITH_CUE = "negation"
+LABEL_SHARES = {label: f"label_share:{label}" for label in Label}
+"""Label → the metric with its share."""
 
 
 def figures(rows: pl.DataFrame) -> Iterator[Row]:
@@ -26,7 +28,7 @@ def figures(rows: pl.DataFrame) -> Iterator[Row]:
     for cell, own in cells.items():
         n, source = len(own), cell.dataset
         shares = {"majority": own["expected"].value_counts()["count"].to_numpy().max()}
-        shares |= {f"label_share:{label}": int((own["gold"] == str(label)).sum()) for label in SOURCES[source]}
+        shares |= {LABEL_SHARES[label]: int((own["gold"] == str(label)).sum()) for label in SOURCES[source]}
         shares |= {"truncated": int(own["truncated"].sum())}
         for metric, count in shares.items():
             yield Row.of(cell, metric, count / n, None, None, n)

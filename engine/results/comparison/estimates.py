@@ -45,7 +45,8 @@ def outcomes_of(run: Run, by: str | None = None) -> pl.DataFrame:
 
 def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str], *, every: bool = False) -> pl.DataFrame:
     """The outcomes of estimates: of all items, with `every` also of groups; no splits `by_construction`."""
-    kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
+    follows = pl.col("column").is_null() & pl.col("split").is_in(list(by_construction))
+    kept = outcomes.filter(~follows)
     return kept if every else kept.filter(pl.col("column").is_null())
 
 

@@ -11,7 +11,9 @@ from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256, is_file, paths_in
 from ...inference.again import Draw
+from ...library.sentences import OWN
 from ...requests.items import WHY
+from ...text.table_sources import bare
 from .checks import Check
 from .reference import other_reader
 from .results import StoredStage
@@ -19,6 +21,8 @@ from .results import StoredStage
 COLUMNS = "columns"  # of the table, by their purpose: a key of the metadata
 _TEXTS, _LABELS = ("sentence", "good", "bad", "prefix", "targets"), ("groups", "cluster", "item", "pair", "acceptable")
 _FILE_NAME = "file name"  # a label that no column has
+# Its row; what the row has, by the table's own names of columns; column, word and `repeats_word` of its target, if any.
+Asked = tuple[int, dict[str, Any], tuple[str, str, bool] | None]
 
 
 def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check:
@@ -38,11 +42,12 @@ def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check
     drawn = pl.DataFrame(draw.some(items.filter(pl.col(WHY).is_null())), schema=items.schema)
     is_whole = not stage.record.identity["skip bad rows"]
     try:
+        asking, own_names = stage.record.metadata[COLUMNS], stage.record.metadata[OWN]
         for name, own in paths.items():
             of_file = drawn if name is None else drawn.filter(file=name)
             rows = items if name is None else items.filter(file=name)
             n = rows["row"].n_unique() if is_whole else None
-            asked = [_as_named(item, stage.record.metadata[COLUMNS]) for item in of_file.to_dicts()]
+            asked = [_as_named(item, asking, own_names) for item in of_file.to_dicts()]
             if said := _wrong(own, asked, n, (texts, labels, found)):
                 return check.damaged(f"{own}: {said}", stage.decide_again)
     except (InputError, OSError, UnicodeError, ValueError, LookupError, pl.exceptions.PolarsError) as error:
@@ -50,27 +55,26 @@ def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check
     return Check(stage.name, check.what, len(drawn), "rows")
 
 
-def _wrong(path: Path, items: list[dict[str, Any]], n: int | None, columns: tuple[list[str], ...]) -> str:
+def _wrong(path: Path, items: list[Asked], n: int | None, columns: tuple[list[str], ...]) -> str:
     (table_rows, difference), (texts, labels, _) = other_reader(), columns
-    number, by_row = 0, dict[int, list[dict[str, Any]]]()
+    number, by_row = 0, dict[int, list[Asked]]()
     for item in items:
-        by_row.setdefault(item["row"], []).append(item)
+        by_row.setdefault(item[0], []).append(item)
     for number, row in enumerate(table_rows(path, [*texts, *labels]), 1):
-        for item in by_row.get(number, []):
-            if said := difference(item, row, *columns):
+        for _, own, target in by_row.get(number, []):
+            if said := difference(own, row, *columns, target):
                 return f"row {number}: {said}"
     return "" if n in {None, number} else f"it has {number:,} rows, the run {n:,}"
 
 
-def _as_named(item: dict[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """An item under the table's own names of columns, where it has a text and what stands before it."""
-    if "text" not in item:
-        return item
-    theirs = {columns.get("sentence") or columns.get(item["role"]): "text", columns.get("prefix"): "context"}
-    theirs |= {columns.get("pair"): "pair", columns.get("item"): "pair"}
-    if "word" in item:  # a target, in the column that the condition names
-        theirs |= {item["condition"]: "word", "target_column": "condition", "expected": "word"}
-    return item | {name: item[own] for name, own in theirs.items() if name is not None}
+def _as_named(item: dict[str, Any], columns: Mapping[str, Any], own: Mapping[str, str]) -> Asked:
+    """What an item has of its row, under the table's own names of columns; and its target, where it has one."""
+    row: dict[str | None, Any] = {name: item[kept] for kept, name in own.items()}
+    row[columns.get("sentence") or columns.get(item["role"])] = item.get("text")
+    row[columns.get("prefix")] = item.get("context")
+    target = (item["condition"], item["word"], item["repeats_word"]) if "word" in item else None
+    row |= {} if target is None else {target[0]: target[1]}
+    return item["row"], {name: value for name, value in row.items() if name is not None}, target
 
 
 def _named(values: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
@@ -84,7 +88,8 @@ def _files(path: Path, name: str | None) -> Iterator[Path]:
     if name is None:
         yield from [path] if is_file(path) else []
     else:
-        own = [file for file in paths_in(path) if name in {file.name, file.name.split(".")[0]}]
+        files = paths_in(path)
+        own = [file for file in files if file.name == name] or [file for file in files if bare(file).stem == name]
         yield from own[:1]
 
 

@@ -28,6 +28,8 @@ PROBE = {
     "ids.jsonl": [{"item": 1700000000000000001}, {"item": 1700000000000000002}, {"item": None}],
     "late.jsonl": [{}, {"group": "b"}],
     "fractions.jsonl": [{"item": 51}, {"item": 51.5}],
+    "ours.csv": "sentence,target,item,target_column,expected,text,pair\n"
+    "A robin is a [MASK].,bird,a,b,c,d,e\nIt is [MASK].,red,f,g,h,i,j\n",
     "twice.jsonl": ['{"sentence": "A robin is a [MASK].", "target": "bird", "target": "fish"}'],
 }
 PAIRS = {
@@ -35,6 +37,7 @@ PAIRS = {
     "unpaired.csv": "sentence,pair,ok\nHe smokes.,1,yes\nHe smoke.,1,no\nShe sings.,NA,yes\nShe sing.,NA,no\n",
 }
 PAIRED = {"unpaired.csv": {"pair": "pair", "acceptable": "ok"}}
+PAIRED["ours.csv"] = {"group": ["item", "target_column", "expected", "text"], "item": "pair"}
 _column_of = table_sources.column_of
 
 
@@ -127,9 +130,9 @@ def test_a_sign_that_does_not_stand_there_is_not_repeated(checked, monkeypatch):
     ("word", "text", "truth"), [("苹果", "我不喜欢吃苹果，我喜欢[MASK]。", True), ("हो", "वह ही [MASK]", False)]
 )
 def test_a_repetition_is_judged_as_a_reader_does(word, text, truth):
-    item = {"s": text, "t": word, "target_column": "t", "expected": word}
+    row = {"s": text, "t": word}
     for told in (True, False):
-        said = difference({**item, "repeats_word": told}, {"s": text, "t": word}, ["s", "t"], [], [])
+        said = difference(row, row, ["s", "t"], [], [], ("t", word, told))
         assert (said == "") is (told is truth)
 
 
