@@ -40,7 +40,7 @@ def table_rows(path: Path, needed: Sequence[str]) -> Iterator[Row]:
         names = [*map(_seen, headers[sign])]
         for fields in csv.reader(lines, delimiter=sign, skipinitialspace=True):
             own = fields[-len(names) :]  # R's write.table names the rows
-            if any(fields):  # the header again is not a row of values
+            if "".join(fields).strip("-: " if sign == "|" else ""):  # the header again is not a row of values
                 yield dict.fromkeys(names) if own == headers[sign] else dict(zip(names, own, strict=False))
 
 

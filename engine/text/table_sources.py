@@ -135,8 +135,8 @@ def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
             if reason:
                 yield first, {}, reason
                 continue
-            if not any(fields):  # spreadsheets write rows of empty cells below a table
-                continue
+            if not any(fields) or (delimiter == "|" and not "".join(fields).strip("-: ")):
+                continue  # spreadsheets write rows of empty cells below a table, Markdown dashes below a header
             if named is None:  # R's write.table gives the names of the rows no name in the header
                 named = len(fields) == len(header) + 1 and fields[0].isdigit() and fields[-1] != ""
             own = fields[1:] if named else fields

@@ -333,6 +333,8 @@ def test_spaces_and_commas_within_names_of_columns_divide_no_fields(write):
     assert rows_of(pairs, ("good text", "bad text"), ())[1].rows() == [("He sleeps.", "He sleep.")]
     tabs = write("text (he, she, they)\tkind\na, b, c\tx\n", "own.tsv")
     assert rows_of(tabs, ("text (he, she, they)",))[1].rows() == [("a, b, c", "x")]
+    dashes = rows_of(write("| text | kind |\n|:---|----|\n| It is [MASK]. | x |\n", "of Markdown.txt"))[1]
+    assert dashes.select(pl.col(COLUMNS).str.strip_chars()).rows() == WANTED[:1]
     assert rows_of(write("one text\nHe sleeps\n", "own.txt"), ("one text",), ())[1].rows() == [("He sleeps",)]
 
 
