@@ -141,7 +141,7 @@ def _counted(
         draws = "; without one, items are independent" * bool(of.null_count())
         notes.append(f"in brackets behind n: the number of clusters ({clusters}){draws}")
     elif of.count():
-        notes.append(f"clusters: {of[0]:,} {clusters} in every row")
+        notes.append(f"clusters ({clusters}): {of[0]:,} in every row")
     return found, notes
 
 

@@ -142,5 +142,6 @@ def _tail(sizes: NDArray[np.float64], total: float) -> float:
         top *= 2
     t = float(optimize.brentq(lambda t: float((scaled * np.tanh(t * scaled)).sum()) - wanted, 0.0, top))
     cumulant = float((t * scaled + np.log1p(np.exp(-2 * t * scaled)) - np.log(2)).sum())
-    w, v = sqrt(2 * (t * wanted - cumulant)), t * sqrt(float((scaled**2 / np.cosh(t * scaled) ** 2).sum()))
+    decay = np.exp(-2 * t * scaled)  # 1 / cosh² is 4 decay / (1 + decay)², and never too large
+    w, v = sqrt(2 * (t * wanted - cumulant)), t * sqrt(float((4 * decay * (scaled / (1 + decay)) ** 2).sum()))
     return 2 * (float(special.ndtr(-w)) + exp(-(w**2) / 2) / sqrt(2 * pi) * (1 / v - 1 / w))

@@ -7,7 +7,9 @@ sentences of a split; for a masked model the pseudo-perplexity of Salazar et al.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import exp, log
 from pathlib import Path
+from sys import float_info
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -47,6 +49,7 @@ MEANS = {
 }
 PERPLEXITY = "perplexity"
 PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published`
+_LARGEST = log(float_info.max)  # a perplexity beyond exp of that is not a number
 _CHANCE = 0.5  # of a model that guesses
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
@@ -140,6 +143,11 @@ class LikelihoodRun(SpanRun):
             notes=["means over sentences with 95 % intervals, natural logarithms"],
         )
         return [view.table(self)]
+
+    def remarks(self) -> list[str]:
+        rows = {name: len(self.summary.filter(metric=name)) for name in (_MEAN, PERPLEXITY)}
+        lost = f"{rows[_MEAN] - rows[PERPLEXITY]:,} of {rows[_MEAN]:,} perplexities are larger than a number can be"
+        return [*super().remarks(), *[f"{lost} (1.8e308)"] * (rows[PERPLEXITY] < rows[_MEAN])]
 
     @property
     def _pairs(self) -> View:
@@ -289,7 +297,8 @@ class Likelihood(TableRequested):
         own = by_split(rows.select(*keys, "logprob", "tokens").drop_nulls(["logprob", "tokens"]))
         sums = own.group_by(Cell._fields, maintain_order=True).agg(pl.all().sum(), n=pl.len())
         for *cell, logprob, tokens, n in sums.iter_rows():
-            yield Row.of(Cell(*cell), PERPLEXITY, float(np.exp(-logprob / tokens)), None, None, n)
+            if -logprob / tokens <= _LARGEST:
+                yield Row.of(Cell(*cell), PERPLEXITY, exp(-logprob / tokens), None, None, n)
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:

@@ -8,6 +8,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...experiments.finished_run import group_labels
+from ...experiments.gh22.gh22 import DATASET as GH22
 from ...experiments.negation.negation_runs import DATASET
 from ...library.run import Run
 from ...requests.items import RANGES
@@ -27,6 +28,7 @@ _FIGURES = {
     "clusters": pl.Int64,
     **dict.fromkeys(("value", "low", "high"), pl.Float64),
     "unit": pl.String,
+    "items": pl.String,
 }
 
 
@@ -56,7 +58,8 @@ def estimates(
     """A row for each model and group, in the order in which they come.
 
     Columns: model, those of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit (`%`
-    where all outcomes are 0 or 1, for all models); drop, drop_low and drop_high (100 - value) of `drop_of`.
+    where all outcomes are 0 or 1, for all models), items (a digest, the same for figures of the same items); drop,
+    drop_low and drop_high (100 - value) of `drop_of`.
     """
     parts = [
         (name, key, part) for name, own in outcomes.items() for key, part in own.group_by(*by, maintain_order=True)
@@ -73,7 +76,8 @@ def estimates(
         crossed = None if part["crossed"].null_count() else part["crossed"]
         value, low, high, *_ = estimated(values, part["cluster"], metric, crossed)
         scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
-        rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit))
+        items = f"{int(part['item'].hash().sum()):016x}"  # in any order
+        rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit, items))
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
@@ -85,6 +89,7 @@ def estimates(
 _WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
 TEXTS = {"split": LABEL, "metric": "metric in words"}  # keys → the columns that people read in their place
 _HEADINGS = {"dataset": "data", "split": "group"}  # what people call the keys of a group, where it is another name
+_SPLITS = {DATASET: "pattern", GH22: "pattern and rank"}  # and the splits of a data set
 
 
 def labelled(frame: pl.DataFrame) -> pl.DataFrame:
@@ -104,9 +109,8 @@ def texts_of(frame: pl.DataFrame) -> dict[str, str]:
 
 def heading_of(key: str, frame: pl.DataFrame) -> str:
     """What people call a key of a frame: the groups of the negation test are its patterns."""
-    if key == "split" and "dataset" in frame.columns and (frame["dataset"] == DATASET).all():
-        return "pattern"
-    return _HEADINGS.get(key, key)
+    dataset = set(frame["dataset"]) if key == "split" and "dataset" in frame.columns else set()
+    return _SPLITS[dataset.pop()] if len(dataset) == 1 and dataset <= {*_SPLITS} else _HEADINGS.get(key, key)
 
 
 def key_columns(keys: Sequence[str], frame: pl.DataFrame) -> list[Column]:
@@ -163,7 +167,20 @@ def blocks(found: pl.DataFrame, keys: Sequence[str] = SHOWN) -> Iterator[Block]:
 
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
 _CATEGORY, _HEADING = "category", "heading"
-OTHER_ITEMS = "n differs between models, so their rates are not about the same items; the tests below are"
+OTHER_ITEMS = (
+    "not all models have the same items, so figures beside each other are not about the same ones; `compare` tests "
+    "each two models on the items of both"
+)
+
+
+def other_items(found: pl.DataFrame, group: str = "") -> list[str]:
+    """A line where models, or runs, have other items in the same group, such as skipped rows; none where they do not.
+
+    `found` has items, or else n; columns of `GROUP` or a category, and `group` beside them, name what is compared.
+    """
+    keys = [name for name in dict.fromkeys((*GROUP, _CATEGORY, group)) if name in found.columns]
+    same = "items" if "items" in found.columns else "n"
+    return [OTHER_ITEMS] * bool((found.group_by(keys).agg(pl.col(same).n_unique())[same] > 1).any())
 
 
 def models_in_rows(
@@ -198,9 +215,7 @@ def models_in_rows(
             shown["beside"] = n
         columns.append(Column(heading, value, **style, **shown))
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
-    if (points.group_by(_CATEGORY).agg(pl.col("n").n_unique())["n"] > 1).any():
-        said = [OTHER_ITEMS]
-    return Table(title, frame, columns, notes=[*notes, *said], texts=texts, leads=MODEL)
+    return Table(title, frame, columns, notes=[*notes, *said, *other_items(points)], texts=texts, leads=MODEL)
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
@@ -213,11 +228,14 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         title = f"Models: {'drop of the repetition rate' if falls else what}"
         notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
-        kinds = f"; clusters: {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
+        ends = (own["clusters"].min(), own["clusters"].max())
+        many = " to ".join(f"{end:,}" for end in dict.fromkeys(ends))
+        kinds = f"; clusters: {many} {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
         value, low, high = block.figures
         unit = (POINTS if falls else PERCENT) if block.is_rate else ""
-        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), "n", "clusters", value=value, low=low, high=high)
+        counts = ("n", "clusters", "items")
+        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *counts, value=value, low=low, high=high)
         shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
         order = shown[_CATEGORY].unique(maintain_order=True)
         if len(order) <= most:
@@ -236,5 +254,6 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         shown = shown.with_columns(pl.col("value", "low", "high") / scale)
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)
+        notes += other_items(rows)
         tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))
     return tables

@@ -21,6 +21,7 @@ from .estimates import (
     heading_of,
     key_columns,
     main_items,
+    other_items,
     outcomes_of,
     texts_of,
 )
@@ -89,6 +90,7 @@ class Groups(Shown):
                 + (" (and verbs for the interval)" if block.falls else ""),
                 f"effect on the {figure} of all: by how much the group raises or lowers the {figure} of all items",
             ]
+            notes += other_items(block.frame, self.of)
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
             rows = block.frame.with_columns(category(block.frame, block.varying or [self.of]).alias("block"))
             section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by, block.frame)}"

@@ -20,7 +20,18 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
 from ...views.labels import told_apart
 from ..comparison.compare import between, compare, differences_table
-from ..comparison.estimates import MODEL, POINTS, PRINTED, SHOWN, TEXTS, category, differing, labelled, models_in_rows
+from ..comparison.estimates import (
+    MODEL,
+    POINTS,
+    PRINTED,
+    SHOWN,
+    TEXTS,
+    category,
+    differing,
+    labelled,
+    models_in_rows,
+    other_items,
+)
 from ..comparison.runs import labels, other_vocabularies
 from .page import Chapter
 from .single_sentences import asked, examples, terms
@@ -147,8 +158,9 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
             tables += _printed(present)
         if figures:
             sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
-    sections += _differences(runs, names)
-    together = Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].terms)
+    differences, alike = _differences(runs, names)
+    said = [f"{len(runs)} runs: {', '.join(names)}.", *(f"{note[:1].upper()}{note[1:]}." for note in alike)]
+    together = Chapter("Side by side", [*sections, *differences], said, single[0].terms)
     return [together, *single]
 
 
@@ -199,14 +211,15 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
     return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points), unit=plot.unit)]
 
 
-def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
+def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Section], list[str]]:
+    """The tests of runs, and whether they have the same items."""
     try:
         contrast = runs[0].contrast(runs)
         comparison = compare(*runs)
     except InputError as error:  # such as runs without a common item: side by side, but without a test
-        return [Section("Paired differences", [f"There are no paired tests: {error}."])]
+        return [Section("Paired differences", [f"There are no paired tests: {error}."])], []
     if contrast is not None:
-        return [Section(contrast.question, tables=comparison.tables())]
+        return [Section(contrast.question, tables=comparison.tables())], []
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     said += [f"{line[:1].upper()}{line[1:]}." for line in other_vocabularies(runs, comparison.frame)]
     figures: list[Figure] = []
@@ -222,7 +235,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         drawn = _difference_figure(own, table, first, second, file)
         figures += drawn
         tables += [] if drawn else [table]
-    return [Section("Paired differences", said, figures=figures, tables=tables)]
+    return [Section("Paired differences", said, figures=figures, tables=tables)], other_items(comparison.rates)
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:

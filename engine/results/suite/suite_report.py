@@ -11,7 +11,7 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
-from ..comparison.estimates import DROP, GROUP, TEXTS, Block, blocks, category, texts_of
+from ..comparison.estimates import DROP, GROUP, TEXTS, Block, blocks, category, key_columns, other_items, texts_of
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
@@ -103,11 +103,11 @@ def _figure(block: Block, probe: str) -> Figure:
     columns = [
         *([Column("training run", "series")] if len(runs) > 1 else []),
         Column("step", "step"),
-        *(Column(key, key) for key in varying),
+        *key_columns(varying, own),
         Column("n", "n", wrap=False),
         Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
-    notes = ["[95 % interval]", *block.constant, *notes]
+    notes = ["[95 % interval]", *block.constant, *notes, *other_items(own)]
     title, frame = f"{probe} over training: {what}", points.drop("category")
     table = Table(title, frame, columns, notes=notes, texts=texts_of(frame))
     alt = (

@@ -4,6 +4,7 @@ The files in `views` have the tables as a terminal and as CSV show them, and wha
 after a change that is meant, set WRITE_VIEWS=1, run this file, and read the difference.
 """
 
+import json
 import os
 import tomllib
 from itertools import product
@@ -21,9 +22,10 @@ from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.view import POINTS, Values, View
 from negengine.engine.requests.items import OWN
-from negengine.engine.requests.summary import Row, frame
+from negengine.engine.requests.summary import Row, correction_note, frame
 from negengine.engine.requests.word import SEVERAL
 from negengine.engine.text.pattern_files import load_patterns
+from negengine.engine.views import Column
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
 
@@ -238,3 +240,57 @@ def test_what_a_run_can_find_is_told_of_fractions_alone():
     columns = [Values("right", "right", style=POINTS), Values("log-probability", "logprob", style={"decimals": 2})]
     table = View("t", ("dataset",), columns, compares=True, test="x").table(run)
     assert "true differences of 31.0 points or more are found with 80 % power" in table.notes
+
+
+@pytest.mark.parametrize(
+    ("counts", "headings", "told"),
+    [
+        ({"a": (40, 40, None), "b": (40, 40, None)}, ["group", "@1", "@5"], ["n = 40 in every row"]),
+        ({"a": (40, 40, 9), "b": (40, 40, 9)}, ["group", "@1", "@5"], ["n = 40 in every row", "clusters (facts): 9"]),
+        ({"a": (40, 38, None), "b": (40, 40, None)}, ["group", "@1", "@5", "n (@5)"], ["n = 40 in every row"]),
+        ({"a": (40, 40, 1), "b": (40, 40, 9)}, ["group", "n", "@1", "@5"], ["in brackets behind n: the number of"]),
+        ({"a": (40, 40, 9), "b": (7, 7, None)}, ["group", "n", "@1", "@5"], ["without one, items are independent"]),
+    ],
+)
+def test_n_stands_beside_each_rate_and_the_number_of_clusters_where_it_differs(counts, headings, told):
+    rows = [
+        Row("D", "c", split, metric, 0.5, 0.4, 0.6, n, clusters, column=OWN)
+        for split, (first, second, clusters) in counts.items()
+        for metric, n in (("@1", first), ("@5", second))
+    ]
+    run = asked_run(Lama.results, frame(rows), clusters="facts")
+    columns = [Column("group", "split"), Values("@1", "@1"), Values("@5", "@5")]
+    table = View("t", ("split",), columns).table(run)
+    assert [column.heading for column in table.columns] == headings
+    assert all(any(own in note for note in table.notes) for own in told), table.notes
+    assert table.frame.select("n", "@5_n").rows() == [own[:2] for own in counts.values()]
+    names = {name for column in table.columns for name in column.names}
+    assert ("clusters" in names) == (len({own[2] for own in counts.values()}) > 1)
+
+
+def test_a_picture_has_n_beside_its_rates():
+    """Of all values in the title of the axis; else behind the names that have one n each; and on hover."""
+    data = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"], "s": ["k", "k", "l", "l"]})
+    for numbers, panel, said in (
+        ((9, 9, 9, 9), None, {"x; n = 9"}),
+        ((9, 9, 9, 9), "s", {"k (n = 9)", "l (n = 9)"}),
+        ((9, 1200, 9, 1200), None, {"a (n = 9)", "b (n = 1,200)"}),
+        ((9, 9, 1200, 1200), None, {"k (n = 9)", "l (n = 1,200)"}),
+        ((9, 8, 7, 6), None, set()),
+    ):
+        plot = Points(data.with_columns(n=pl.Series(numbers)), x="x", y="y", series="s", panel=panel, title="x", n="n")
+        drawn = json.dumps(plot.chart().to_dict(), ensure_ascii=False)
+        assert {name for name in ("x; n = 9", *(f"{one} (n = {n})" for one in "abkl" for n in ("9", "1,200")))
+                if f'"{name}"' in drawn} == said  # fmt: skip
+        assert f"(n = {numbers[0]})" in drawn
+        low, high = min(numbers), max(numbers)
+        assert plot.promise == (f"n: {low:,}." if low == high else f"n: {low:,} to {high:,}.")
+
+
+def test_a_note_says_where_no_test_can_come_below_the_limit():
+    """Ten tests whose least p is 2 / 2⁶ = 0.031: times ten it is above 0.05, and alone it is not."""
+    tested = pl.DataFrame({"p": [0.1 + i / 100 for i in range(10)], "least_p": 2 / 2**6, "n": 40, "tests": 10})
+    assert "too few clusters differ" in correction_note(tested, "x")
+    assert "too few clusters differ" not in correction_note(tested.head(1).with_columns(tests=1), "x")
+    one = tested.with_columns(least_p=pl.Series([0.001, *[2 / 2**6] * 9]))  # only this one counts at so small a p
+    assert "too few clusters differ" not in correction_note(one, "x")

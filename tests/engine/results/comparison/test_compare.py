@@ -12,6 +12,7 @@ import pytest
 from lies import reseal
 from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.library.run import Run
+from negengine.engine.results.comparison.estimates import OTHER_ITEMS, heading_of
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.statistics.p_values import holm, sign_flips
 from negengine.engine.views.formats import render
@@ -299,6 +300,24 @@ def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_r
     assert (set(rates["units"].values()), values["units"]) == ({"fraction"}, {})
     assert "(%)" in render(found.tables()[:1], "markdown")
     assert {row["model"] for row in found.document()["rates"]} == {"one", "two"}
+
+
+def test_a_line_says_that_models_have_other_items_also_where_they_have_as_many():
+    """Each model skipped one row, another one: 39 of 40 items each; n alone does not show it."""
+    runs = made("a")
+    whole = [run.outcomes("gender").rename({"by": "gender"}) for run in runs[:2]]
+    one, other = (plain(f"m{place}", own.slice(place, 39)) for place, own in enumerate(whole))
+    for alike, given in ((True, runs[:2]), (False, [one, other])):
+        compared, groups = ng.compare(*given), ng.by_group(*given, by="gender")
+        assert (compared.rates["items"].n_unique() == 1) == alike
+        for table in (*compared.before, *(compared.fitting or ()), *groups.tables()):
+            assert (OTHER_ITEMS in table.notes) != alike, table.title
+    assert one.outcomes()["item"].n_unique() == other.outcomes()["item"].n_unique() == 39
+    assert compared.frame["n"].to_list() == [38]
+    (notes,) = (table.notes for table in ng.compare(*runs).before)
+    assert any("clusters: 10 " in note for note in notes)
+    told = heading_of("split", pl.DataFrame({"dataset": ["GH22", "GH22"]}))
+    assert (told, heading_of("split", pl.DataFrame({"dataset": ["GH22", "D"]}))) == ("pattern and rank", "group")
 
 
 def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_move_most():
