@@ -228,14 +228,14 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         title = f"Models: {'drop of the repetition rate' if falls else what}"
         notes = constant_keys(own, [key for key in SHOWN if key not in varying])
         in_clusters = bool((own["clusters"] < own["n"]).any())
-        ends = (own["clusters"].min(), own["clusters"].max())
-        many = " to ".join(f"{end:,}" for end in dict.fromkeys(ends))
+        counts: list[int] = own["clusters"].unique().sort().to_list()
+        many = " to ".join(f"{end:,}" for end in dict.fromkeys((counts[0], counts[-1])))
         kinds = f"; clusters: {many} {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
         value, low, high = block.figures
         unit = (POINTS if falls else PERCENT) if block.is_rate else ""
-        counts = ("n", "clusters", "items")
-        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *counts, value=value, low=low, high=high)
+        numbers = ("n", "clusters", "items")
+        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *numbers, value=value, low=low, high=high)
         shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
         order = shown[_CATEGORY].unique(maintain_order=True)
         if len(order) <= most:

@@ -235,7 +235,8 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
         drawn = _difference_figure(own, table, first, second, file)
         figures += drawn
         tables += [] if drawn else [table]
-    return [Section("Paired differences", said, figures=figures, tables=tables)], other_items(comparison.rates)
+    alike = [] if comparison.rates is None else other_items(comparison.rates)
+    return [Section("Paired differences", said, figures=figures, tables=tables)], alike
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:
