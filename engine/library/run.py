@@ -311,7 +311,9 @@ class ShardRun(Shown):
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
             said = f"nothing to do for shard {self.shard}, as {self.stage} has {counted(total, 'part')}"
-        return [f"{self.folder}: {said}; when all shards are finished, run `negengine merge SHARD… -o RUN`"]
+        whole = str(self.folder).removesuffix(self.shard.suffix)
+        merge = "SHARD… -o RUN" if whole == str(self.folder) else shlex.quote(whole)
+        return [f"{self.folder}: {said}; when all shards are finished, run `negengine merge {merge}`"]
 
     def document(self) -> dict[str, Any]:
         return {"run": str(self.folder), "stage": self.stage, "shard": str(self.shard), "finished": True}

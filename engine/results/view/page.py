@@ -36,7 +36,7 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: pl.LazyFrame |
     if rows is not None:
         about |= {"rows": values(rows.collect(engine="streaming")), "keys": items.keys}
     return _template().render(
-        title=", ".join(dict.fromkeys(f"{run.model_name}, {run.stage}" for run in items.runs)),
+        title=f"{', '.join(dict.fromkeys(run.model_name for run in items.runs))}: {items.runs[0].stage}",
         about=_embedded(about),
         nonce=nonce,
         token=token,

@@ -70,7 +70,7 @@ def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_sco
     assert half.status == 3
     assert [one["state"] for one in json.loads(half.out)["shards"]] == ["missing", "finished"]
     assert command("merge", "runs/mini").said == "negengine: merge needs all 2 shards; missing: 1/2"
-    does(*select, "auto", array=(0, 2, 0, 1, 1))
+    assert "run `negengine merge runs/mini`" in does(*select, "auto", array=(0, 2, 0, 1, 1))
     does(*select, "auto", "-o", "own/run", array=(4, 2, 3, 4, 1))
     (session,) = read_run(tmp_path / "own/run-2-of-2").stages["select"].sessions
     assert session.command.endswith("--shard 2/2 --output own/run-2-of-2")
