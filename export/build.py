@@ -16,7 +16,7 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.numerals import percent
 from ..engine.basics.paths import is_model_name
-from ..engine.basics.reading import digests, file_sha256, refuse_few_open_files
+from ..engine.basics.reading import digests, refuse_few_open_files
 from ..engine.basics.versions import source_commit, versions
 from ..engine.inference.exported import (
     ADDED_BOS,
@@ -90,7 +90,6 @@ def build(
     Raises InputError for whatever stands against it.
     """
     named = task_named(task) if task else None
-    map_weights_apart()
     refuse_few_open_files()
     source = locate(reference, revision, say, base)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
@@ -211,9 +210,10 @@ def _write(
         "compared_lengths": sorted({len(sample.ids) for sample in samples}),
         "low_precision": found.low,
         "left_out": found.left_out,
-        "files": {path.name: file_sha256(path) for path in (*found.files, staged / TOKENIZER)},
     }
-    manifest["further_files"] = {name: own for name, own in digests(staged).items() if name not in manifest["files"]}
+    read_by_runs, every = {path.name for path in (*found.files, staged / TOKENIZER)}, digests(staged)
+    manifest["files"] = {name: own for name, own in every.items() if name in read_by_runs}
+    manifest["further_files"] = {name: own for name, own in every.items() if name not in read_by_runs}
     write_manifest(staged, manifest)
 
 
@@ -246,6 +246,8 @@ def _trace(
         list(tokenizer.get_vocab().values()) if task.head.is_language_model else None,
         is_causal=task.head.is_decoder,
     )  # fmt: skip
+    give_back_freed_memory()
+    map_weights_apart()  # not before: PyTorch would fetch all that lies between its operators from the system
     parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]

@@ -5,7 +5,7 @@ They are mapped into memory where a pass asks for their values; a pass that make
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +20,7 @@ AXES_ARE_INPUTS = 18  # from this operator set on, of all reductions; of sums fr
 _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
 
 Array = NDArray[np.generic]
+Found = TypeVar("Found")
 
 
 class Graph:
@@ -103,6 +104,14 @@ class Graph:
 
     def constant(self, values: Array, stem: str) -> ir.Value:
         return self.register(self._kept(values, self.fresh(stem)))
+
+    def reshaped(self, value: ir.Value, shape: Sequence[int], stem: str) -> ir.Value:
+        """An initializer's values in another shape, which are the same bytes of the file of weights."""
+        tensor, name = value.const_value, self.fresh(stem)
+        if not isinstance(tensor, ir.ExternalTensor):
+            return self.constant(array(value).reshape(shape), stem)
+        place = (tensor.location, tensor.offset, tensor.length, tensor.dtype)
+        return self.register(ir.ExternalTensor(*place, shape=ir.Shape(shape), name=name, base_dir=tensor.base_dir))
 
     def numbers(self, *values: int, stem: str = "number") -> ir.Value:  # int64 [n]
         return self.constant(np.array(values, np.int64), stem)
@@ -227,14 +236,19 @@ def stands_for(value: ir.Value) -> str:
 
 def array(value: ir.Value | None) -> Array:
     """The values of an initializer, copied, so that what is mapped of its file is given back."""
+    is_mapped = value is not None and isinstance(value.const_value, ir.ExternalTensor)
+    return of_values(value, np.copy if is_mapped else np.asarray)
+
+
+def of_values(value: ir.Value | None, compute: Callable[[Array], Found]) -> Found:
+    """What is computed of an initializer's values where they lie: a copy of a weight takes longer than most results."""
     tensor = value.const_value if value is not None else None
     if tensor is None:
         raise ValueError(f"{value} is not a constant")
-    values = tensor.numpy()
+    found = compute(tensor.numpy())
     if isinstance(tensor, ir.ExternalTensor):
-        values = values.copy()
         tensor.release()
-    return values
+    return found
 
 
 def _only_transposed(value: ir.Value) -> list[int] | None:

@@ -23,7 +23,8 @@ from ..engine.inference.session import give_back_freed_memory
 from .graph import AXES_ARE_INPUTS, Array, Graph, dims, reads
 
 Feeds = Mapping[str, NDArray[np.int32]]
-_KINDS = {TensorProto.FLOAT: "tensor(float)", TensorProto.INT64: "tensor(int64)", TensorProto.BOOL: "tensor(bool)"}
+_KINDS = {TensorProto.FLOAT: "tensor(float)", TensorProto.FLOAT16: "tensor(float16)", TensorProto.BOOL: "tensor(bool)"}
+_KINDS |= {TensorProto.INT64: "tensor(int64)", TensorProto.INT32: "tensor(int32)"}
 PROBE = (2, 5)  # sentences and tokens of a run that shows shapes
 
 
@@ -73,7 +74,17 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     feeds["mask_position"] = np.zeros(shape[0], np.int32)
     proto = graph.proto()
     known = _inferred(graph, proto, feeds)
-    written = [value for node in graph.nodes for value in node.outputs if value.name and value not in known]
+    if written := [value for node in graph.nodes for value in node.outputs if value.name and value not in known]:
+        known |= _seen(graph, proto, feeds, written)
+    for value in graph.initializers:
+        known[value] = Layout(dims(value), "tensor(float)" if value.dtype == ir.DataType.FLOAT else "")
+    for name, value in graph.inputs.items():
+        known[value] = Layout(feeds[name].shape, "")
+    return known
+
+
+def _seen(graph: Graph, proto: ModelProto, feeds: Feeds, written: Sequence[ir.Value]) -> dict[ir.Value, Layout]:
+    """What a run tells of these values."""
     names = [str(value.name) for value in written]
     # A value that is an output stays in memory to the end: so its shape is one, and for its type none of its numbers.
     proto.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.bool_), "none"))
@@ -90,13 +101,8 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
     (found,) = _run(graph, session, [feeds], [f"{name} shape" for name in names])
-    for value, name, sizes in zip(written, names, found, strict=True):
-        known[value] = Layout(tuple(sizes.tolist()), kinds[f"{name} kind"])
-    for value in graph.initializers:
-        known[value] = Layout(dims(value), "tensor(float)" if value.dtype == ir.DataType.FLOAT else "")
-    for name, value in graph.inputs.items():
-        known[value] = Layout(feeds[name].shape, "")
-    return known
+    told = zip(written, names, found, strict=True)
+    return {value: Layout(tuple(sizes.tolist()), kinds[f"{name} kind"]) for value, name, sizes in told}
 
 
 def _inferred(graph: Graph, proto: ModelProto, feeds: Feeds) -> dict[ir.Value, Layout]:
@@ -104,10 +110,15 @@ def _inferred(graph: Graph, proto: ModelProto, feeds: Feeds) -> dict[ir.Value, L
     asked = ModelProto()
     asked.CopyFrom(proto)
     asked.graph.ClearField("value_info")  # what a pass has changed may be said there still
+    asked.graph.ClearField("node")
+    asked.graph.node.extend(own for node in proto.graph.node for own in _of_onnx(node))
     for value in asked.graph.input:
         sizes = [TensorShapeProto.Dimension(dim_value=size) for size in feeds[value.name].shape]
         value.type.tensor_type.shape.CopyFrom(TensorShapeProto(dim=sizes))
-    found = {own.name: own.type.tensor_type for own in infer_shapes(asked, data_prop=True).graph.value_info}
+    for value in asked.graph.output:
+        value.ClearField("type")
+    inferred = infer_shapes(asked, data_prop=True).graph
+    found = {own.name: own.type.tensor_type for own in (*inferred.value_info, *inferred.output)}
     known = {}
     for value in (value for node in graph.nodes for value in node.outputs):
         said = found.get(str(value.name), TypeProto.Tensor())
@@ -115,6 +126,29 @@ def _inferred(graph: Graph, proto: ModelProto, feeds: Feeds) -> dict[ir.Value, L
         if is_known and said.elem_type in _KINDS:
             known[value] = Layout(tuple(size.dim_value for size in said.shape.dim), _KINDS[said.elem_type])
     return known
+
+
+_AS_FIRST_INPUT = {"SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
+_AS_FIRST_INPUT |= {"RotaryEmbedding", "Gelu", "BiasGelu", "FastGelu", "QuickGelu"}
+
+
+def _of_onnx(node: NodeProto) -> list[NodeProto]:
+    """Nodes of ONNX whose outputs have the shapes of a node of ONNX Runtime, whose rules ONNX does not have.
+
+    Else almost all values would be unknown, and a session would read all weights to tell their shapes.
+    """
+    outputs = [name for name in node.output if name]
+    if node.op_type in _AS_FIRST_INPUT and set(outputs) == {*node.output[:1], *node.output[3:]} - {""}:
+        return [helper.make_node("Identity", node.input[:1], [name]) for name in outputs]
+    if node.op_type == "MultiHeadAttention" and len(outputs) == 1 and all([*node.input, "", ""][:3]):
+        query, key, value = node.input[:3]
+        keys, scores = f"{outputs[0]} keys", f"{outputs[0]} scores"
+        return [
+            helper.make_node("Transpose", [key], [keys], perm=[0, 2, 1]),
+            helper.make_node("MatMul", [query, keys], [scores]),
+            helper.make_node("MatMul", [scores, value], outputs),
+        ]
+    return [node]
 
 
 def channel_peaks(graph: Graph, batches: Sequence[Feeds]) -> dict[str, NDArray[np.float32]]:

@@ -395,7 +395,7 @@ def _logits_compared(
 
     results: dict[int, _Compared] = {}
     with ThreadPoolExecutor(cpu_threads()) as pool:
-        for found in pool.map(compared, batches([reference.samples[number] for number in asked])):
+        for found in pool.map(compared, reversed(batches([reference.samples[number] for number in asked]))):
             results |= found
     return results
 

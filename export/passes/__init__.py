@@ -25,7 +25,7 @@ TOKEN_CLASSIFICATION = (*COMMON, outputs.add_token_labels)
 TEXT_GENERATION = (*CAUSAL, outputs.keep_hidden, *_DECIDED, share_prefix.find_sharing)
 
 # From the finished fp32 graph:
-CPU: tuple[Pass, ...] = (cpu.use_standard_attention, cpu.convolve)
+CPU: tuple[Pass, ...] = (cpu.use_standard_attention, cpu.multiply_by_rows, cpu.convolve)
 # For classifiers INT8 and FP16, for language models LANGUAGE_INT8 and LANGUAGE_FP16.
 INT8: tuple[Pass, ...] = (int8.split_outliers, int8.smooth, int8.quantize_products, cpu.use_standard_attention)
 LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, int8.quantize_vocabulary)

@@ -4,7 +4,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx import version_converter
 
-from ..graph import Graph, array, attribute, bias_of, dims, given, only_reader
+from ..graph import Graph, array, attribute, bias_of, dims, given, is_constant, only_reader, written_by
 from ..observe import PROBE, layouts
 from .attention import before_repetition
 from .context import Context
@@ -55,6 +55,23 @@ def _standard(graph: Graph, node: ir.Node) -> ir.Value:
     return graph.add("Attention", inputs, "context", q_num_heads=heads, kv_num_heads=heads // times, **further)
 
 
+def multiply_by_rows(graph: Graph, _: Context) -> None:
+    """Multiply by a table that is looked up, too, as it lies in the file; a session would transpose a copy of it.
+
+    Demands a finished graph.
+    """
+    known = layouts(graph)
+    for node in [node for node in graph.nodes if node.op_type == "MatMul" and len(known[node.outputs[0]].shape) == 2]:
+        turned = written_by(node.inputs[1], "Transpose")
+        if turned is None or not is_constant(turned.inputs[0]):
+            continue
+        output, bias = node.outputs[0], []
+        add = only_reader(output, "Add")
+        if add is not None and (biased := bias_of(add)) is not None:
+            output, bias = add.outputs[0], [biased[1]]
+        graph.replace(output, graph.add("Gemm", [node.inputs[0], turned.inputs[0], *bias], "product", transB=1))
+
+
 def convolve(graph: Graph, _: Context) -> None:
     """Replace the products over all positions by 1 × 1 convolutions over the tokens as pixels.
 
@@ -64,8 +81,8 @@ def convolve(graph: Graph, _: Context) -> None:
     """
     known = layouts(graph)
     blocked: dict[ir.Value, ir.Value] = {}  # [batch, length, channels] -> the same as [1, channels, batch, length]
+    kernels: dict[ir.Value, ir.Value] = {}  # [in, out] -> [out, in, 1, 1]
     first = graph.numbers(0, stem="axis")
-    pixel = graph.numbers(2, 3, stem="axes")
     products = [node for node in graph.nodes if node.op_type == "MatMul" and len(dims(node.inputs[1])) == 2]
     products = [node for node in products if known[given(node.inputs[0])].shape[:-1] == PROBE]
     for node in [node for node in products if not any(size % _BLOCK for size in dims(node.inputs[1]))]:
@@ -73,12 +90,14 @@ def convolve(graph: Graph, _: Context) -> None:
         if tokens not in blocked:
             image = graph.add("Unsqueeze", [tokens, first], "image")
             blocked[tokens] = graph.add("Transpose", [image], "channels", perm=[0, 3, 1, 2])
-        kernel = graph.add("Unsqueeze", [graph.add("Transpose", [weights], "kernel", perm=[1, 0]), pixel], "kernel")
+        if weights not in kernels:  # of four axes in the file: a session would copy what a node adds axes to
+            pixels = graph.reshaped(weights, (*dims(weights), 1, 1), "pixels")
+            kernels[weights] = graph.add("Transpose", [pixels], "kernel", perm=[1, 0, 2, 3])
         output, bias = node.outputs[0], []
         add = only_reader(output, "Add")
         if add is not None and (biased := bias_of(add)) is not None:
             output, bias = add.outputs[0], [biased[1]]
-        result = graph.add("Conv", [blocked[tokens], kernel, *bias], "convolved", kernel_shape=[1, 1])
+        result = graph.add("Conv", [blocked[tokens], kernels[weights], *bias], "convolved", kernel_shape=[1, 1])
         active = only_reader(output, *_ACTIVATIONS)
         if active is not None and len(active.inputs) == 1:
             result = graph.add(active.op_type, [result], "active", domain=active.domain)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, captured, is_constant
+from ..graph import Graph, array, captured, is_constant, is_scalar, of_values
 from ..observe import layouts
 from .context import Context
 
@@ -101,12 +101,11 @@ def _too_wide(node: ir.Node, seen: Mapping[ir.Value, float]) -> str:
         if value in seen and not seen[value] <= LARGEST / HEADROOM:
             return f"|{value.name}| reaches {seen[value]:.3g}"
         if is_constant(value) and value.dtype == ir.DataType.FLOAT:
-            values = array(value)
-            largest = float(np.abs(values).max(initial=0))
+            largest = of_values(value, lambda own: float(max(own.max(initial=0), -own.min(initial=0))))
             if not largest <= LARGEST / HEADROOM:
                 return f"constant {value.name} reaches {largest:.3g}"
-            if values.size == 1 and not math.isclose(float(np.float16(values.item())), values.item(), rel_tol=1e-3):
-                return f"constant {value.name} is {values.item():.3g}"
+            if is_scalar(value) and not math.isclose(float(np.float16(own := array(value).item())), own, rel_tol=1e-3):
+                return f"constant {value.name} is {own:.3g}"
     return ""
 
 
@@ -119,7 +118,9 @@ def _convert(graph: Graph, halved: Sequence[ir.Node], computed: set[ir.Value]) -
     def other(value: ir.Value, to: ir.DataType) -> ir.Value:
         if value not in converted:
             if is_constant(value):
-                converted[value] = graph.constant(array(value).astype(np.float16), f"{value.name}_half")
+                converted[value] = graph.constant(
+                    of_values(value, lambda own: own.astype(np.float16)), f"{value.name}_half"
+                )
             else:
                 converted[value] = graph.add("Cast", [value], f"{value.name}_cast", to=int(to))
         return converted[value]

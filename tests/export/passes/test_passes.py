@@ -10,12 +10,13 @@ import onnx_ir as ir
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.exported import CONVOLVED, FP16, load_exported
+from negengine.export import observe as observing
 from negengine.export.graph import Graph, dims, is_constant, reads
 from negengine.export.observe import channel_peaks, count_flops, layouts, observe
 from negengine.export.passes import COMMON, TEXT_GENERATION, gpu, masks, simplify, tables
 from negengine.export.passes.context import run_passes
-from negengine.export.passes.cpu import convolve
+from negengine.export.passes.cpu import convolve, multiply_by_rows
 from negengine.export.passes.fuse import fuse_operators
 from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.int8 import mask_row_values, quantize_vocabulary, quantized
@@ -151,7 +152,7 @@ CASES = {  # what the model is → the model, the passes, how many of some opera
     "a feed-forward block": (
         lambda ids: functional.gelu(WORDS[ids] @ PRODUCT + BIAS) @ PRODUCT.T,
         (fuse_operators, convolve),
-        {"Conv": 2, "Gelu": 1, "Transpose": 4},  # there, back, of two weights; none between
+        {"Conv": 2, "Gelu": 1, "Transpose": 4, "Unsqueeze": 1},  # there, back, of two weights; none between
     ),
     "a product that is read twice": (read_twice, (convolve,), {"Conv": 1, "Add": 1}),
     "24 channels, no whole vectors": (lambda ids: WORDS[ids] @ PRODUCT[:, :24].contiguous(), (convolve,), {"Conv": 0}),
@@ -195,6 +196,31 @@ def test_passes_change_operators_and_no_logit(model):
         wanted = compute(torch.from_numpy(ids)).numpy()
         wanted = wanted[range(3), position] if "mask_position" in graph.inputs else wanted
         np.testing.assert_allclose(values_of(graph, feeds), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_table_that_is_looked_up_too_is_multiplied_by_as_it_lies():
+    text = """(int64[batch, length] input_ids) => (float[length, tokens] logits) {
+        rows = Gather (words, input_ids)  first = Gather <axis = 0> (rows, zero)
+        turned = Transpose <perm = [1, 0]> (words)  product = MatMul (first, turned)  logits = Add (product, bias) }"""
+    graph = graph_of(text, words=WORDS.numpy(), zero=np.array(0), bias=weight(TOKENS).numpy())
+    feeds = {"input_ids": np.arange(10).reshape(2, 5)}
+    wanted = values_of(graph, feeds)
+    run_passes((multiply_by_rows,), graph, context())
+    assert operators(graph) == {"Gather": 2, "Gemm": 1}
+    np.testing.assert_allclose(values_of(graph, feeds), wanted, rtol=1e-6)
+
+
+def test_shapes_that_follow_from_rules_are_those_of_a_run_and_no_weights_are_read_for_the_others(mini, monkeypatch):
+    seen, opened = observing._seen, []
+    monkeypatch.setattr(observing, "_seen", lambda *asked: opened.append(asked[-1]) or seen(*asked))
+    files = [mini.graph, *(mini.folder / name for name in (CONVOLVED, FP16))]
+    for graph in (rewritten(decoder(), CAUSAL), *map(Graph.open, files)):
+        ruled = layouts(graph)
+        told_by_a_run = {value.producer().op_type for value in opened.pop()}
+        assert not {"MatMul", "Gemm", "Conv", "MultiHeadAttention"} & told_by_a_run
+        with monkeypatch.context() as without_rules:
+            without_rules.setattr(observing, "_inferred", lambda *_: {})
+            assert layouts(graph) == ruled
 
 
 def test_distances_become_a_table_only_where_the_longest_input_is_compared():
