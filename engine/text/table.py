@@ -84,7 +84,7 @@ class Table:
 
     @property
     def file_names(self) -> tuple[str, ...]:  # what results call each of several files; empty for a single one
-        names = [file.name for file in self.files] if len(self.files) > 1 else []
+        names = [Path(file.name).name for file in self.files] if len(self.files) > 1 else []
         stems = [bare(Path(name)).stem for name in names]
         taken = {*names, *(stem for stem in stems if stems.count(stem) > 1)}
         return tuple(name if stem in taken else stem for name, stem in zip(names, stems, strict=True))
@@ -106,7 +106,7 @@ class Table:
 
     def is_file_name(self, name: str) -> bool:
         """Whether a label is the name of the file, and not a column."""
-        return name == FILE_NAME and len(self.files) > 1 and name not in self.columns
+        return name == FILE_NAME and len(self.files) > 1 and not any(name in own.columns for own in self.files)
 
     def location(self, number: int, row: int) -> str:
         """Where a row of a part stands, for a message."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.own_table import absent_columns, find_column, needed_columns
+from negengine.engine.experiments.own_table import absent_columns, find_column, item_of, needed_columns
 from negengine.engine.text.table import ROWS_PER_PART, open_table
 from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
@@ -278,3 +278,14 @@ def test_a_file_or_a_field_that_cannot_be_read_is_named(write):
         path = write(content, "own.gz" if message.startswith(PACKED) else "own.txt")
         with pytest.raises(InputError, match=f"^{re.escape(f'{path}{message}')}"):
             read(path)
+
+
+def test_several_files_have_names_that_differ_and_items_of_their_own(tmp_path):
+    """A stem that is the whole name of another file is not a name, and the first colon ends the name of a file."""
+    names = ("a.csv", "a.tsv", "a.csv.jsonl", "b.csv", "c:d.csv")
+    for name in names:
+        (tmp_path / name).write_text('{"s": "x"}\n' if name.endswith("jsonl") else "s\nx\n", "utf-8")
+    assert sorted(open_table(tmp_path).file_names) == ["a.csv", "a.csv.jsonl", "a.tsv", "b", "c:d"]
+    pairs = [("c:d", "1"), ("c", "d:1"), ("c%3Ad", "1"), ("b", "1")]
+    frame = pl.DataFrame(pairs, ["file", "name"], orient="row")
+    assert frame.select(item_of(pl.col("file"), pl.col("name"))).to_series().n_unique() == len(pairs)
