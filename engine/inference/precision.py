@@ -20,6 +20,7 @@ _SHARE = 20  # between fewest and most, a calibration has one of so many sentenc
 _TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
 SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _FIRST_LOOK = 100  # sentences of the run, after which `auto` leaves a low-precision model that cannot be worth it
+_MOST_FOR_NOTHING = 0.05  # of the run's time in fp32: what the calibration of a model may take that may not be worth it
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
 USUAL_BATCHES = {"batch_tokens": None}  # what a session takes on another device than the one that was named
@@ -120,6 +121,17 @@ class _Candidate:
         certain = disagreement_bound(round((1 - found.close) * found.sentences), found.sentences, _SURE)
         return speedup(self.speed_ratio, 1 - certain, 0)
 
+    def at_worst(self, fewest: int) -> float:
+        """The `speedup` alone with the most close calls that the measured ones allow."""
+        found = self.calibration
+        most = disagreement_bound(round(found.close * found.sentences), found.sentences, _SURE)
+        return speedup(self.speed_ratio, most, audit_share([(self.weight[0], most)], fewest))
+
+    def leaves(self, n: int, fewest: int) -> bool:
+        """Whether `auto` measures no more than a first look: a calibration of n sentences could not pay, or may not."""
+        costs = n * (1 + 1 / self.speed_ratio) > _MOST_FOR_NOTHING * self.workload.total
+        return self.at_best < _WORTH_IT or (costs and self.at_worst(fewest) < _WORTH_IT)
+
     def speedup(self, share: float) -> float:
         """How many times as fast mixed precision is as fp32, if so many of the low-precision decisions are audited."""
         return speedup(self.speed_ratio, self.calibration.close, share)
@@ -149,6 +161,7 @@ def choose_precisions(
     fewest, most = method.sizes
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
+    left: list[_Candidate] = []  # after a first look, which is no calibration
     for workload in workloads:
         if precision is Precision.AUTO and workload.total < _TIMES * fewest:
             choices[workload.pattern] = _fp32(f"with {workload.total:,} sentences, mixed precision would not be faster")
@@ -159,7 +172,8 @@ def choose_precisions(
             for size in (min(_FIRST_LOOK, n), n) if precision is Precision.AUTO else (n,):
                 measured = partial(_candidate, method, workload, size, seed, speed_ratio)
                 best = max(map(measured, models.deciding), key=lambda own: own.alone(fewest))
-                if best.at_best < _WORTH_IT:
+                if size < n and best.leaves(n, fewest):
+                    left.append(best)
                     break
             candidates.append(best)
         except NotFiniteError:
@@ -168,7 +182,7 @@ def choose_precisions(
             reason = "the low-precision model gives numbers that are not finite"
             say(f"{workload.pattern}: fp32; {reason}")
             choices[workload.pattern] = _fp32(reason)
-    chosen = candidates
+    chosen = [own for own in candidates if own not in left]
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen], fewest)
         worth_it = [own for own in chosen if precision is Precision.MIXED or own.speedup(share) >= _WORTH_IT]
@@ -202,6 +216,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
     measured = f"{percent(found.close)} % of {found.sentences:,} measured sentences are checked again in fp32"
     times = f"{speed['speedup']:.2f} times as fast"
     if not is_mixed:
+        times += ", which may not pay for its calibration" if speed["speedup"] >= _WORTH_IT else ""
         say(f"{pattern}: fp32; mixed precision would be {times} ({measured})")
         return _fp32(f"mixed precision would be {times}") | speed
     say(f"{pattern}: mixed precision, about {times} as fp32 ({measured}; {percent(share)} % of the others are audited)")

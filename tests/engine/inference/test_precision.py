@@ -451,6 +451,22 @@ def test_after_a_first_look_auto_leaves_a_model_that_cannot_be_worth_it_and_meas
         assert len(models.low_precision.decided) == len(models.reference.decided) == measured
 
 
+@pytest.mark.parametrize(("truth", "total", "asked", "measured"), [
+    (4.6, SHORT_RUN, "fp32", 100),  # nearly half are close calls: the first look leaves it open
+    (9.0, SHORT_RUN, "mixed", 100 + 1_000),
+    (4.6, 10**6, None, 100 + 3_000),
+])  # fmt: skip
+def test_a_calibration_that_may_be_for_nothing_is_made_only_where_it_takes_a_twentieth_of_the_run(
+    truth, total, asked, measured
+):
+    noise = np.random.default_rng(0).normal(0, 1, 3_000)
+    models = pair(np.full(3_000, truth), noise)
+    found, (said,) = choose(AUTO, workload(total), models=models)
+    assert asked in {None, found["CpTp"]["precision"]}
+    assert ("may not pay for its calibration" in said) == (asked == "fp32")
+    assert len(models.reference.decided) == measured
+
+
 def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_precision_model():
     models = Models(MarginDecider([]), lambda: pytest.fail("opened"))
     reason = "with 9,999 sentences, mixed precision would not be faster"
