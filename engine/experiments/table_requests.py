@@ -24,7 +24,7 @@ from ..inference.free_text import MASK
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
-from ..library.sentences import OWN
+from ..library.sentences import OWN, PAIR
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
 from ..requests.metrics import refused
 from ..requests.stage import Kind, RequestStage, Source, complete
@@ -59,7 +59,7 @@ CLUSTERS = Annotated[
 ]
 NOTHING_TOLD = Labels("", {}).told()
 # What requests, sentences and tables of several runs have columns for.
-_OWN_NAMES = frozenset({*KEYS, *SENTENCE_COLUMNS, ROW, FILE, "right", "candidate", "model"})
+_OWN_NAMES = frozenset({*KEYS, *SENTENCE_COLUMNS, *PAIR[2:], ROW, FILE, "right", "candidate", "model"})
 
 
 def kept(column: str, ours: Collection[str]) -> str:
