@@ -179,15 +179,14 @@ class ProbeRun(TableRun):
             if (p := row["p_holm"]) is not None:
                 said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
                 note = f", and p of a test by sign flips, corrected by Holm's method for {row['tests']:,} tests"
-            found.append(f"{said} (n = {row['n']:,})")
+            found.append(said)
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 
     def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
         """A figure of all rows, for a sentence."""
         whole = ~COMPARES & pl.col("column").is_null()
         own = whole & (pl.col("condition") == target) & (pl.col("metric") == metric)
-        row = self.summary.row(by_predicate=own, named=True)
-        return f"{_told(row, scale, unit, digits)} (n = {row['n']:,})"
+        return _told(self.summary.row(by_predicate=own, named=True), scale, unit, digits)
 
 
 def _told(row: Mapping[str, Any], scale: float, unit: str, digits: int) -> str:
@@ -196,7 +195,7 @@ def _told(row: Mapping[str, Any], scale: float, unit: str, digits: int) -> str:
         None if own is None else fixed(scale * own, digits, limits) for own in (row["value"], row["low"], row["high"])
     )
     interval = f" [{', '.join(map(str, ends))}]" if None not in ends else ""
-    return f"{value}{unit}{interval}"
+    return f"{value}{unit}{interval} (n = {row['n']:,})"
 
 
 @dataclass(frozen=True, eq=False)
