@@ -211,9 +211,9 @@ def _write(
         "low_precision": found.low,
         "left_out": found.left_out,
     }
-    read_by_runs, every = {path.name for path in (*found.files, staged / TOKENIZER)}, digests(staged)
-    manifest["files"] = {name: own for name, own in every.items() if name in read_by_runs}
-    manifest["further_files"] = {name: own for name, own in every.items() if name not in read_by_runs}
+    every = digests(staged)
+    manifest["files"] = {path.name: every.pop(path.name) for path in (*found.files, staged / TOKENIZER)}
+    manifest["further_files"] = every
     write_manifest(staged, manifest)
 
 

@@ -228,7 +228,7 @@ def test_each_group_of_items_has_its_row_and_its_curve(place):
     assert len(curve.select("split").unique()) == 3  # both, and all of them
     drawn = {path.stem: path.read_text("utf-8") for path in found.figures if path.suffix == ".svg"}
     assert "probe-differences-lab-tiny-step1000-minus-lab-tiny-step20k" in drawn
-    assert {">20k<", ">rate, %<", ">negated first choice<"} <= {*re.findall(r">[^<>]+<", drawn["curve-probe"])}
+    assert {">20k<", ">rate, %<", ">negated first choice (n = 4)<"} <= {*re.findall(r">[^<>]+<", drawn["curve-probe"])}
     # Of many groups and metrics, those of the first metric are drawn, and a metric that is the same everywhere is not.
     groups = [(None, "all"), *(("field", f"f{n}") for n in range(3)), *(("set", f"s{n}") for n in range(9))]
     rows = [
