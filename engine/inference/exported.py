@@ -282,7 +282,7 @@ def _find(reference: Path, command: str) -> Path:
     known.pop(reference.as_posix(), None)  # `mini` can be exported without a download
     similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
-    here = "" if reference.is_absolute() else f" in {models_folder()} (NEGENGINE_MODELS names another folder)"
+    here = "" if reference.is_absolute() else f" in {models_folder()} (NEGENGINE_MODELS can name another folder)"
     raise NotExportedError(f"no exported model {reference}{did_you_mean}{here}: run `{command}` first")
 
 

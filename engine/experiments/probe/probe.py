@@ -178,7 +178,8 @@ class ProbeRun(TableRun):
             said = f"{row[GROUP]} − {row[OTHER]}{of_target}, {what}: {_told(row, scale, unit, digits)}"
             if (p := row["p_holm"]) is not None:
                 said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
-                note = f", and p of a test by sign flips, corrected by Holm's method for {row['tests']:,} tests"
+                corrected = f", corrected by Holm's method for {row['tests']:,} tests" if row["tests"] > 1 else ""
+                note = f", and p of a test by sign flips{corrected}"
             found.append(said)
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 

@@ -18,7 +18,7 @@ from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 
 EARLY = [
-    (("select", "nothing"), "no exported model nothing in models (NEGENGINE_MODELS names another folder)"),
+    (("select", "nothing"), "no exported model nothing in models (NEGENGINE_MODELS can name another folder)"),
     (("select", "MINI", "--precision", "int8"), "'--precision': 'int8' is not one of 'auto', 'fp32', 'mixed' (see `"),
     (("select", "MINI", "--device", "cuda"), "--device cuda: "),
     (("select", "MINI", "--device", "cpu,tpu"), "--device tpu"),

@@ -75,7 +75,7 @@ def test_what_is_not_there_is_told_with_what_to_run(tiny, tmp_path):
     (tmp_path / "models" / "broken" / "export.json").write_text("{")
     assert exported_names() == ["owner/name", "tiny"]
     (tmp_path / "notes").mkdir()
-    where = r"in .* \(NEGENGINE_MODELS names another folder\)"
+    where = r"in .* \(NEGENGINE_MODELS can name another folder\)"
     refused("other", rf"^no exported model other {where}: run `negengine export other` first$")
     refused("other", "run `negengine export other --task text-classification`", task="text-classification")
     refused("tinny", r"no exported model tinny \(did you mean tiny\?\)")
