@@ -85,8 +85,7 @@ _VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Shape", "Identity"}  # no kernel: 
 _PICKS = {"Gather", "GatherND", "GatherElements", "Slice"}  # read what they write, not all that they could
 # TopK of ONNX Runtime 1.31 reads rows of up to 256 and of more than 4096 values once. In between it reads them for
 # their signs, each digit of 8 bits, a count, the output (topk_impl.cuh).
-_RADIX_FROM, _RADIX_TO = 256, 4096
-_RADIX = {"tensor(float)": 7, "tensor(float16)": 5}
+_RADIX_FROM, _RADIX_TO, _RADIX_READS = 256, 4096, 7
 _PROBES = ((2, 5), (3, 7))
 
 
@@ -132,7 +131,7 @@ class GraphKernels:
                 return 2 * written
             read = sum(size(value) for value in dict.fromkeys(node.inputs))
             if node.op_type == "TopK" and _RADIX_FROM < shape(given(node.inputs[0]))[-1] <= _RADIX_TO:
-                read *= _RADIX[self._known[0][given(node.inputs[0])].kind]
+                read *= _RADIX_READS
             if node.op_type in _ATTENTION:
                 queries, keys, own = *map(given, node.inputs[:2]), sum(map(size, node.inputs[:3]))
                 if len(node.inputs) > 3 and node.inputs[3] is not None:

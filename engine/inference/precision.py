@@ -161,7 +161,7 @@ def choose_precisions(
     fewest, most = method.sizes
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
-    left: list[_Candidate] = []  # after a first look, which is no calibration
+    left: list[_Candidate] = []  # after a first look, which is not a calibration
     for workload in workloads:
         if precision is Precision.AUTO and workload.total < _TIMES * fewest:
             choices[workload.pattern] = _fp32(f"with {workload.total:,} sentences, mixed precision would not be faster")

@@ -83,7 +83,7 @@ class RunFolder:
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a folder; `beside` are the other stages of its experiment, which may be there, too.
 
-        Metadata of a stage that is there become the new ones, but for those that are `kept`. With `replaces`, a folder
+        If the stage is there, it gets the new metadata, except those that are `kept`. With `replaces`, a folder
         of another run gets another name, which `replaces` is told. Raises InputError, with nothing changed, for a
         folder of another run or another experiment, or one that is held.
         """

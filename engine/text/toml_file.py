@@ -89,7 +89,7 @@ class TomlFile:
     def line(self, *place: str | int | None) -> str:
         """File and line on which a place begins, by its keys and numbers: `"pattern", 2, "name"`; None is left out.
 
-        What the file lacks is where that begins in which it would be, or on the first line.
+        A place that the file lacks has the line of the table that it would be in, or else the first line.
         """
         steps = [step for step in place if step is not None]
         while steps and not _has(self.document, steps):

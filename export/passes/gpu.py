@@ -7,7 +7,7 @@ from ..graph import Array, Graph, array, attributes, bias_of, dims, given, is_co
 from .context import Context
 from .outputs import ADDED_AT_ONCE
 
-LOWEST = -8000.0  # logit of what is no token: below all logits, and within the range of fp16
+LOWEST = -8000.0  # logit of what is not a token: below all logits, and within the range of fp16
 
 
 def move_biases(graph: Graph, _: Context) -> None:
@@ -57,9 +57,9 @@ def fill_vocabulary(graph: Graph, context: Context) -> None:
 
         logits = x W + b    ->   x [W 0] + [b LOWEST]
 
-    What is no token is never the best, has no smaller rank, and adds nothing to the sum. Kernels of products in fp16
-    want multiples of 8 columns, which 28,996 and 50,265 tokens are not. Demands the finished graph of a language model,
-    whose logits are a product with a constant, and perhaps a bias.
+    A column that is not a token is never the best, counts in no rank, and adds nothing to the sum. Kernels of products
+    in fp16 want multiples of 8 columns, which 28,996 and 50,265 tokens are not. Demands the finished graph of a
+    language model, whose logits are a product with a constant, and perhaps a bias.
     """
     logits = graph.outputs["logits"]
     value, bias = bias_of(written_by(logits, "Add")) or (logits, None)

@@ -6,7 +6,7 @@ attention its softmax in fp32. An operator stays fp32 if
 - a value that it reads or writes came within a factor of 8 of the end of the range on the samples, or a weight does,
 - it reads a scalar constant that fp16 cannot hold (an epsilon, a mask's fill),
 - it follows the vocabulary product: rank, log-sum-exp. The product itself is fp16: in fp32 it would take a fifth of the
-  time, as fp32 runs past a GPU's tensor cores. So is what picks of its logits and changes none, as the two best.
+  time, as fp32 runs past a GPU's tensor cores.
 """
 
 import math
@@ -45,7 +45,6 @@ _SAFE = _PRODUCTS | {
         "Pad",
     ),
 }
-_PICKS = frozenset({"TopK", "Reshape", "GatherElements"})  # of logits: what they give has the values that they read
 
 
 def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
@@ -58,7 +57,7 @@ def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
     reasons = {
         node: _too_wide(node, largest)
         for node in graph.nodes
-        if node.op_type in _SAFE | _PICKS and node.outputs[0] in largest and node.outputs[0] not in decision
+        if node.op_type in _SAFE and node.outputs[0] in largest and node.outputs[0] not in decision
     }
     # A graph inside a node (an If, a Loop) reads values that no Cast can stand before: they keep their type.
     inside = {value for node in graph.nodes for value in captured(node)}
@@ -82,15 +81,12 @@ def _decision(graph: Graph) -> set[ir.Value]:
         if len(computed) != 1:
             break
         logits = computed[0]
-    node = logits.producer()
-    is_product = node is not None and node.op_type in _PRODUCTS and not bias
-    picked, behind = {logits} if is_product else set(), {logits, *bias}
+    behind = {logits, *bias}
     for each in graph.nodes:
         if not behind.isdisjoint(each.inputs):
             behind.update(each.outputs)
-        if each.op_type in _PICKS and each.inputs[0] in picked:
-            picked.update(each.outputs)
-    return behind - picked - ({logits} if node is not None and node.op_type in _PRODUCTS else set())
+    is_product = node is not None and node.op_type in _PRODUCTS
+    return behind - ({logits} if is_product else set())
 
 
 def _too_wide(node: ir.Node, seen: Mapping[ir.Value, float]) -> str:

@@ -25,7 +25,7 @@ from ..session import Device, open_session, refuse_cpu_nodes
 STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
 _PROVIDER = "CUDAExecutionProvider"
-_ERRORS = 3  # what the logger says at the least
+_ERRORS = 3  # the least severity of what the logger says
 
 
 class Cuda(Device):
