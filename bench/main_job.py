@@ -71,12 +71,12 @@ def main_job(exported: ExportedModel, seed: int = 0) -> Selection:
 
 def candidates(selection: Selection, n: int) -> Sentences:
     """Draw n sentences of the selecting pattern."""
-    name, profession, verb = selection.verbs[0].locate(selection.sample_indices(n))
+    name, profession, verb = selection.verbs.locate(selection.sample_indices(n))
     pattern, verbs, mask = selection.patterns.selecting, selection.lexicon.verbs, selection.exported.mask_token
 
     def text(i: int, j: int, k: int) -> str:
         words = {slot: filler.words[filler.index[i, j]] for slot, filler in selection.fillers.items()}
-        return pattern.text({**words, VERB: verbs[selection.verbs[0].index[k]]}, mask)
+        return pattern.text({**words, VERB: verbs[selection.verbs.index[k]]}, mask)
 
     texts = tuple(text(*where) for where in zip(name, profession, verb, strict=True))
     return Sentences(texts, selection.sample(n))

@@ -129,7 +129,7 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
     models = Models(MaskedLM(exported, device), partial(MaskedLM, exported, device, graph=graph), device)
     job = main_job(exported)
     mixed: Any = calibrated(models, candidates(job, _FEW))
-    verbs, each = job.verbs[0], sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
+    verbs, each = job.verbs, sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
     pairs = max(1, min(len(verbs.pairs), math.ceil(seconds / each / verbs.n)))
     say(f"a selection of {pairs * verbs.n:,} sentences on a simulated {GPUS[gpu].name}")
     plan = Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=pairs))

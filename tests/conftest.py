@@ -270,15 +270,15 @@ def write_lexicon(folder: Path, **lists: list[str]) -> None:
 
 
 @pytest.fixture(scope="session")
-def whole_words_run(once, mini) -> Path:
+def several_tokens_run(once, mini) -> Path:
     """A finished run with verbs of several tokens, with its scores; tests do not change it."""
 
     def score(folder: Path) -> None:
-        own = folder.with_name("lexicon-of-whole-words")
+        own = folder.with_name("lexicon-of-several-tokens")
         write_lexicon(own, verbs=["smoke", "dance", "beware", "rustle", "abdicate"])
-        ng.score(select(mini, own, folder, verbs="whole-words"), progress=False)
+        ng.score(select(mini, own, folder, verbs="several-tokens"), progress=False)
 
-    return once("whole-words", score)
+    return once("several-tokens", score)
 
 
 SOURCES = ("engine", "export", "bench", "pyproject.toml", "setup.py", "README.md", "LICENSE", "CITATION.cff")

@@ -67,4 +67,4 @@ class VerbConvention(StrEnum):
 
     IN_CONTEXT = "in-context"  # exactly one token at the mask of the sentence
     BARE = "bare"  # those of them that are also one token alone
-    WHOLE_WORDS = "whole-words"  # those of `in-context`, and apart from them the verbs of several tokens
+    SEVERAL_TOKENS = "several-tokens"  # those of several tokens, each of which can be asked for

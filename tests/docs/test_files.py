@@ -17,14 +17,14 @@ def columns(path):
     return list(pl.read_parquet_schema(path))
 
 
-def test_the_files_of_the_negation_test_are_documented(scored_run, whole_words_run):
+def test_the_files_of_the_negation_test_are_documented(scored_run, several_tokens_run):
     names = ("triplets", "answers", "scores", "rates")
     for name in names:
-        own, both = (columns(run / f"{name}.parquet") for run in (scored_run, whole_words_run))
+        own, both = (columns(run / f"{name}.parquet") for run in (scored_run, several_tokens_run))
         assert documented(f"{name}.parquet") == own == [column for column in both if column != "tokens"], name
-        assert ("tokens" in both) == (name != "answers")
+        assert ("tokens" in both) == (name == "triplets")
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
-    assert set(documented("selection.json")) == {*found, "lazy", "several_tokens", "by_tokens"}
+    assert set(documented("selection.json")) == {*found, "lazy"}
     page = FILES.read_text("utf-8")
     assert not [path.name for path in scored_run.glob("[!.]*") if path.name not in page and path.suffix != ".json"]
 

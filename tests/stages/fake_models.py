@@ -117,8 +117,8 @@ _plans = {}  # a plan is a pure function of what is chosen; to prove its compose
 
 
 def select(mini, folder, *, kind=FakeSelection, lexicon=BOTH_KINDS, how=None, **settings):
-    """Verbs of both kinds, at most three of a pair; `how` are arguments of `execute`."""
-    chosen = Settings(**{"max_verbs": 3, "verbs": VerbConvention.WHOLE_WORDS, **settings})
+    """Verbs of several tokens, at most three of a pair; `how` are arguments of `execute`."""
+    chosen = Settings(**{"max_verbs": 3, "verbs": VerbConvention.SEVERAL_TOKENS, **settings})
     key = mini.folder, kind, chosen, lexicon.sha256
     if key not in _plans:
         parts = {"candidates_per_part": 12, "pairs_per_lazy_part": 3}

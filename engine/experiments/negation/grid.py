@@ -24,9 +24,8 @@ PAIR_NAME = pl.concat_str(pl.col("name").str.replace_all(",", ",,", literal=True
 
 @dataclass(frozen=True, eq=False)
 class Verbs:
-    """Verbs that are reported together, those of one token or those of several; and their candidates."""
+    """Verbs of one token, or of several; and their candidates."""
 
-    apart: str  # their name where they are reported apart from the paper's test; empty for verbs of one token
     index: NDArray[np.int64]  # [n], in the lexicon
     words: TokenSequences
     professions: int  # of the lexicon

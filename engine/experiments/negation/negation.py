@@ -32,7 +32,7 @@ from .grid import Verbs
 from .negation_runs import ScoresRun, SelectionRun, read_selected
 from .negation_views import scored, selected
 from .score import Scoring
-from .select import SEVERAL, Selection, Settings
+from .select import Selection, Settings
 
 TITLE, REFERENCES = "Self-Contained Negation Test", "negengine.engine.experiments.negation:references.toml"
 PAIR_CORRELATION, VERB_CORRELATION = 0.006, 0.95
@@ -75,31 +75,21 @@ class SelectionPlan(Plan):
 
 
 def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
-    """What a selection would do; no model is opened. Figures are about mono-token verbs unless they say otherwise."""
-    single, *several = stage.verbs
+    """What a selection would do; no model is opened."""
+    single = stage.verbs
     # Of the patterns, the selection answers the selecting one.
     pairs, verbs, patterns = len(single.pairs), single.n, len(stage.patterns.scored)
     most = min(stage.settings.max_verbs, verbs)
     parts, own = _of_shard(single, shard)
     work: dict[str, int | float] = {
-        "verbs that are one token": verbs,
+        f"verbs that are {'several tokens' if stage.has_several else 'one token'}": verbs,
         "pairs": pairs,
         "candidates": single.size,
         "parts of this run" if shard.is_whole else f"parts of shard {shard}": parts,
     }
-    if stage.settings.lazy:
-        work |= {"sentences, at least": own * most, "sentences, at most": own * verbs}
-    else:
-        work["sentences"] = own * verbs
-    for more in several:  # a candidate needs one sentence at least, and one for each token at most
-        parts, own_pairs = _of_shard(more, shard)
-        fewest = min(stage.settings.max_verbs, more.n) if stage.settings.lazy else more.n
-        work |= {
-            SEVERAL: more.n,
-            f"{SEVERAL}: parts": parts,
-            f"{SEVERAL}: sentences, at least": own_pairs * fewest,
-            f"{SEVERAL}: sentences, at most": own_pairs * int(more.words.counts.sum()),
-        }
+    # A candidate needs one sentence at least, and one for each token at most.
+    fewest, tokens = own * (most if stage.settings.lazy else verbs), own * int(single.words.counts.sum())
+    work |= {"sentences": tokens} if fewest == tokens else {"sentences, at least": fewest, "sentences, at most": tokens}
     work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
     work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
     # With a power of 80 % (5 %, two-sided); the two rates are taken as independent, which is careful: they are rates of

@@ -21,10 +21,10 @@ from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
 from ...views import Table
 from .grid import PAIR_NAME
-from .negation_tables import contrast, published, rates_table, scored_apart, selected_apart, selection_table
-from .rates import ALL_SEVERAL, ONE, PAIR, RATES_FILE, SCORES_FILE
-from .reading import reading, scores_methods, selection_methods, told
-from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, TOKENS, TRIPLETS_FILE, Selection, of_one_token
+from .negation_tables import Published, contrast, published, rates_table, selection_table
+from .rates import PAIR, RATES_FILE, SCORES_FILE
+from .reading import reading, scores_methods, selection_methods
+from .select import SELECTION_FILE, SEVERAL, TOKENS, TRIPLETS_FILE, Selection
 from .triplet_sentences import (
     scored_sentences,
     selected_sentences,
@@ -42,8 +42,7 @@ class SelectionRun(Run):
     """A finished selection.
 
     Attributes:
-        triplets: Columns triplet, name, gender, pronoun, profession, verb; those of verbs of one token.
-        several: The triplets of verbs of several tokens, with a column tokens; None without `--verbs whole-words`.
+        triplets: The content of triplets.parquet: triplet, name, gender, pronoun, profession, verb.
         summary: The content of selection.json.
     """
 
@@ -53,16 +52,6 @@ class SelectionRun(Run):
 
     @cached_property
     def triplets(self) -> pl.DataFrame:
-        return of_one_token(self.every_triplet)
-
-    @cached_property
-    def several(self) -> pl.DataFrame | None:
-        every = self.every_triplet
-        return every.filter(pl.col(TOKENS) > 1) if TOKENS in every.columns else None
-
-    @cached_property
-    def every_triplet(self) -> pl.DataFrame:
-        """The content of triplets.parquet."""
         return self.frame(TRIPLETS_FILE)
 
     @cached_property
@@ -74,12 +63,26 @@ class SelectionRun(Run):
         return PatternSet.from_json(self.record.metadata["pattern set"])
 
     def tables(self) -> list[Table]:
-        table = selection_table(self.summary, published(self.summary["model"], self.patterns))
-        return [table, *selected_apart(self.summary)]
+        return [selection_table(self.shown, self.paper)]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The summary, with the kind of the verbs behind the model's name."""
+        return {**self.summary, "model": self.summary["model"] + ", verbs of several tokens" * self.has_several}
+
+    @property
+    def has_several(self) -> bool:
+        """Whether its verbs are of several tokens."""
+        return bool(self.record.metadata["verb convention"] == SEVERAL)
+
+    @property
+    def paper(self) -> Published:
+        """What the paper prints, of verbs of one token."""
+        return {} if self.has_several else published(self.summary["model"], self.patterns)
 
     @property
     def used(self) -> Collection[str]:
-        return () if self.several is None else (SEVERAL,)
+        return (str(SEVERAL),) if self.has_several else ()
 
     def methods(self, test: str) -> str:
         return selection_methods(self.summary, self.record.identity, test)
@@ -93,7 +96,7 @@ class SelectionRun(Run):
 
     @property
     def dead_end(self) -> str:
-        if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
+        if self.summary["selected"]:
             return ""
         return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
 
@@ -103,7 +106,7 @@ class SelectionRun(Run):
     def sentence_rows(self) -> pl.LazyFrame:
         metadata = self.record.metadata
         mask = mask_token(metadata, self.folder)
-        return selected_sentences(self.every_triplet.lazy(), self.patterns, metadata["coreference"], mask)
+        return selected_sentences(self.triplets.lazy(), self.patterns, metadata["coreference"], mask)
 
     def outcomes(self, by: str | None = None) -> pl.DataFrame:  # noqa: ARG002 - there are none
         raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
@@ -119,7 +122,8 @@ class SelectionRun(Run):
         yield from triplets_again(
             draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer), self.patterns
         )
-        yield unselected_again(draw, self.record, self.triplets, is_exact=is_exact)
+        if not self.has_several:
+            yield unselected_again(draw, self.record, self.triplets, is_exact=is_exact)
 
 
 def read_selected(folder: Path) -> SelectionRun:
@@ -138,10 +142,8 @@ class ScoresRun(Run):
         items: The content of scores.parquet: triplet, pattern, top1, repeated, expected_rank, expected_logprob,
             top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
             `repeated` is exact in each); of verbs of several tokens see `answers.answer_columns`.
-        rates: The rates of verbs of one token; see `negengine.engine.experiments.negation.rates.rates`.
+        rates: See `negengine.engine.experiments.negation.rates.rates`.
         selection: The selection that was scored, with its triplets.
-        several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
-        token_rates: Their rates: of all of them, and by number of tokens.
     """
 
     stage: ClassVar[str] = "score"
@@ -157,8 +159,7 @@ class ScoresRun(Run):
 
     @cached_property
     def rates(self) -> pl.DataFrame:
-        rates = self._every_rate
-        return rates if self.several is None else rates.filter(pl.col(TOKENS) == ONE).drop(TOKENS)
+        return self.frame(RATES_FILE)
 
     @cached_property
     def selection(self) -> SelectionRun:
@@ -167,22 +168,6 @@ class ScoresRun(Run):
     @property
     def triplets(self) -> pl.DataFrame:
         return self.selection.triplets
-
-    @property
-    def several(self) -> pl.DataFrame | None:
-        return self.selection.several
-
-    @cached_property
-    def token_rates(self) -> pl.DataFrame:
-        return self._every_rate.filter(pl.col(TOKENS) != ONE)
-
-    @cached_property
-    def _every_rate(self) -> pl.DataFrame:
-        return self.frame(RATES_FILE)
-
-    @property
-    def _all_several(self) -> pl.DataFrame:
-        return self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
 
     @property
     def coreference(self) -> str:
@@ -194,47 +179,27 @@ class ScoresRun(Run):
         return self.selection.used
 
     def methods(self, test: str) -> str:
-        selected, patterns = self.selection.methods(test), self.selection.patterns
-        apart = "" if self.several is None else f" Verbs of several tokens: {told(self._all_several, patterns)}"
-        return f"{selected} {scores_methods(self.rates, patterns)}{apart}"
+        return f"{self.selection.methods(test)} {scores_methods(self.rates, self.selection.patterns)}"
 
     def tables(self) -> list[Table]:
-        summary = self.selection.summary
-        paper = published(summary["model"], self.selection.patterns)
-        return [
-            selection_table(summary, paper),
-            rates_table(self.rates, self.selection.patterns, summary, paper, audit_summary(self.record.counts)),
-            *self.tables_apart(),
-        ]
+        summary, paper, audit = self.selection.shown, self.selection.paper, audit_summary(self.record.counts)
+        rates = rates_table(self.rates, self.selection.patterns, summary, paper, audit)
+        return [selection_table(summary, paper), rates]
 
     def main_tables(self) -> list[Table]:
         """Without those that `select` has shown."""
         shown = {table.title for table in self.selection.tables()}
         return [table for table in self.tables() if table.title not in shown]
 
-    def tables_apart(self) -> list[Table]:
-        """The same figures of verbs of several tokens, and by number of tokens; empty if the run has no such verbs."""
-        if self.several is None:
-            return []
-        summary = self.selection.summary
-        return [*selected_apart(summary), *scored_apart(self.token_rates, self.selection.patterns, summary)]
-
     def remarks(self) -> list[str]:
         """Whether the model passes the test, and what another way of counting would change."""
-        apart = [] if self.several is None else [self.reading_apart]
-        return [self.reading, *apart, *([self.same_text] if self.same_text else [])]
+        return [self.reading, *([self.same_text] if self.same_text else [])]
 
     @property
     def reading(self) -> str:
         """What the rates mean, in one sentence."""
-        pronouns = self.triplets[column(PRONOUN)].unique().to_list()
-        return reading(self.rates, self.selection.patterns, self.coreference, pronouns)
-
-    @property
-    def reading_apart(self) -> str:
-        """What the rates of verbs of several tokens mean, in one sentence."""
-        drops = told(self._all_several, self.selection.patterns)
-        return f"Verbs of several tokens, apart from the paper's test: {drops}"
+        pronouns, selection = self.triplets[column(PRONOUN)].unique().to_list(), self.selection
+        return reading(self.rates, selection.patterns, self.coreference, pronouns, has_several=selection.has_several)
 
     @property
     def same_text(self) -> str:
@@ -259,12 +224,11 @@ class ScoresRun(Run):
         )
 
     def document(self) -> dict[str, Any]:
-        apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
-        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
+        return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading}
 
     def sentence_blocks(self) -> Sequence[Block]:
         mask = mask_token(self.selection.record.metadata, self.folder)
-        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.selection.every_triplet
+        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.triplets
         return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
     def sentence_rows(self) -> pl.LazyFrame:
@@ -272,32 +236,26 @@ class ScoresRun(Run):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Triplets are joined by their words, so only the patterns must be the same."""
-        return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference}
+        """Triplets are joined by their words, so only the patterns must be the same; and what a repetition is."""
+        kind = {str(SEVERAL): self.selection.has_several}
+        return {"patterns sha256": self.record.identity["patterns sha256"], "coreference": self.coreference, **kind}
 
     @property
     def groupings(self) -> Sequence[str]:
-        return ("name", "gender", "profession", "verb")
+        return ("name", "gender", "profession", "verb", *([TOKENS] if self.selection.has_several else []))
 
     def outcomes(self, by: str | None = None) -> pl.DataFrame:
-        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs.
-
-        Triplets of verbs of several tokens have a condition of their own.
-        """
-        condition, several = pl.lit(self.coreference), pl.lit(f"{self.coreference}, {SEVERAL}")
-        if self.several is not None:
-            condition = pl.when(pl.col(TOKENS) > 1).then(several).otherwise(condition)
-        triplets = self.selection.every_triplet.drop(TOKENS, strict=False)
-        return self.items.join(triplets, on="triplet", validate="m:1").select(
+        """One row for each triplet and pattern: whether the verb is repeated. Clusters are pairs, and verbs."""
+        return self.items.join(self.triplets, on="triplet", validate="m:1").select(
             dataset=pl.lit(DATASET),
-            condition=condition,
+            condition=pl.lit(self.coreference),
             split="pattern",
             metric=pl.lit("repetition_rate"),
             item=pl.struct(*PAIR, "verb").struct.json_encode(),
             value=pl.col("repeated").cast(pl.Float64),
             cluster=pl.struct(*PAIR).struct.json_encode(),
             crossed=pl.lit(None, pl.String) if by == "verb" else pl.col("verb"),  # of one verb, pairs alone differ
-            **({} if by is None else {BY: pl.col(by)}),
+            **({} if by is None else {BY: pl.col(by).cast(pl.String)}),
         )
 
     @property

@@ -1,7 +1,6 @@
 """The paper's Tables 5, 6, 8 and 9 with our figures, the published ones (of pattern files) beside them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,6 @@ from ...text.bundled import PATTERNS, SELF_CONTAINED_NEGATION
 from ...text.pattern import PatternSet, PublishedColumn
 from ...text.pattern_files import PatternFile, load_language
 from ...views import Column, Table
-from .rates import ALL_SEVERAL
-from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 
 if TYPE_CHECKING:
     from .negation_runs import ScoresRun
@@ -43,12 +40,9 @@ _SELECTION = {
     "decimals": pl.Int64,
     "printed": pl.String,
 }
-_BY_TOKENS = {TOKENS: pl.Int64, "verbs": pl.Int64, "tested": pl.Int64, "repeating": pl.Int64, "ratio": pl.Float64}
 _DROP: Mapping[str, Any] = {"decimals": 1, "unit": POINTS}
-_RATE = Column("rate %", "repetition_rate", decimals=1, unit="%")
 _IN_MILLIONS = ("tested", "repeating")
 _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
-_HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 
 
 Published = Mapping[str, PublishedColumn]
@@ -139,7 +133,7 @@ def rates_table(
         frame=frame,
         columns=[
             Column("pattern", "pattern"),
-            _RATE,
+            Column("rate %", "repetition_rate", decimals=1, unit="%"),
             Column("drop", "drop", **_DROP),
             Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", **_DROP, wrap=False),
             *([Column("paper", "published", **_DROP)] if column else []),
@@ -151,50 +145,6 @@ def rates_table(
             *(audit_sentences(precision) if precision is not None else []),
         ],
     )
-
-
-def selected_apart(summary: Mapping[str, Any]) -> list[Table]:
-    """The selection among verbs of several tokens, and repetitions by number of tokens; empty without such verbs."""
-    if SEVERAL_TOKENS not in summary:
-        return []
-    apart = selection_table({**summary, **summary[SEVERAL_TOKENS], "precision": {}}, {})
-    note = "do verbs that the paper's test does not have behave differently? 1 token: the verbs of the test"
-    lazy = ["of a pair with enough verbs, only the first ones were tested, up to a repeating one"]
-    by_tokens = Table(
-        f"Repetition by number of tokens: {summary['model']}, {summary['pattern']}",
-        pl.DataFrame(summary[BY_TOKENS], schema=_BY_TOKENS),
-        [
-            Column("tokens of the verb", TOKENS),
-            Column("verbs", "verbs"),
-            Column("tested triplets", "tested"),
-            Column("repeated", "repeating"),
-            Column("ratio %", "ratio", decimals=1, unit="%"),
-        ],
-        notes=[note, *(lazy if summary.get("lazy") else [])],
-    )
-    return [replace(apart, title=f"{apart.title}, {SEVERAL}", notes=[_HOW]), by_tokens]
-
-
-def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mapping[str, Any]) -> list[Table]:
-    """The rates and drops of verbs of several tokens: of all of them, and by number of tokens."""
-    every = token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
-    table = rates_table(every, patterns, summary, {})
-    by_tokens = Table(
-        f"Drop by number of tokens: {summary['model']}",
-        token_rates.filter(pl.col(TOKENS) != ALL_SEVERAL),
-        [
-            Column("tokens of the verb", TOKENS),
-            Column("pattern", "pattern"),
-            Column("triplets", "n"),
-            Column("verbs", "verbs"),
-            _RATE,
-            Column("drop", "drop", **_DROP),
-            Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", decimals=1),
-        ],
-        section=TOKENS,
-        notes=["95 % interval: pairs and verbs are clusters; none where there are fewer than five pairs or verbs"],
-    )
-    return [replace(table, title=f"{table.title}, {SEVERAL}", notes=[*table.notes, _HOW]), by_tokens]
 
 
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
@@ -227,20 +177,12 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
     An `InputError` if the words, patterns or conventions of the runs differ.
     """
     scored = [pattern.name for pattern in runs[0].selection.patterns.scored]
-    # A suffix of the condition for each kind of verbs, if all runs have both kinds: they are never counted together.
-    apart = all(run.several is not None for run in runs)
-    kinds = {"one token": "", "several tokens": f", {SEVERAL}"} if apart else {"": ""}
-    keys = ("verbs",) if apart else ()
     if len(runs) == 1:
         return Contrast(
             "Do the patterns differ?",
             f"Patterns on the same triplets: {runs[0].model_name}. Difference of the repetition rates: first − second",
-            (*keys, "first", "second"),
-            {
-                ((kind,) if apart else ()) + pair: _sides([runs[0]] * 2, suffix, pair)
-                for kind, suffix in kinds.items()
-                for pair in combinations(scored, 2)
-            },
+            ("first", "second"),
+            {pair: _sides([runs[0]] * 2, pair) for pair in combinations(scored, 2)},
         )
     if len({run.model_name for run in runs}) > 1 or len({run.coreference for run in runs}) < len(runs):
         return None
@@ -259,10 +201,9 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
     return Contrast(
         "What is the target sentence about?",
         "Targets on the triplets of both runs. Difference of the repetition rates: first − second",
-        (*keys, "pattern", "first", "second"),
+        ("pattern", "first", "second"),
         {
-            (*((kind,) if apart else ()), name, *(run.coreference for run in pair)): _sides(pair, suffix, (name, name))
-            for kind, suffix in kinds.items()
+            (name, *(run.coreference for run in pair)): _sides(pair, (name, name))
             for name in scored
             for pair in combinations(ordered, 2)
         },
@@ -271,8 +212,8 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
     )
 
 
-def _sides(runs: "Sequence[ScoresRun]", suffix: str, splits: Sequence[str]) -> Any:
-    return tuple((run, f"{run.coreference}{suffix}", split) for run, split in zip(runs, splits, strict=True))
+def _sides(runs: "Sequence[ScoresRun]", splits: Sequence[str]) -> Any:
+    return tuple((run, run.coreference, split) for run, split in zip(runs, splits, strict=True))
 
 
 def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Table:

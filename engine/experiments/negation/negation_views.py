@@ -15,10 +15,9 @@ from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
 from ...views.labels import numbered
 from .negation_runs import ScoresRun, SelectionRun
-from .negation_tables import POINTS, published, rates_table, selection_table
+from .negation_tables import POINTS, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences
 from .reading import STRONG
-from .select import of_one_token
 
 _TOP = 8
 _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
@@ -38,16 +37,12 @@ def selected(run: SelectionRun) -> list[Section]:
 
 def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
-    scores, patterns = of_one_token(scan_frame(run.folder / SCORES_FILE)), run.rates["pattern"].to_list()
+    scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
     between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
-    precision, title = _precision_note(scores), "Do verbs of several tokens differ?"
+    precision = _precision_note(scores)
     medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
     fall = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
     falls = [_rank_figure(scores, patterns, fall), _logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
-    how = (
-        "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
-        "to right. All other sections are about mono-token verbs, as the paper is."
-    )
     return [
         _verdict(run),
         _drops(run, between),
@@ -60,7 +55,6 @@ def scored(run: ScoresRun) -> list[Section]:
         # A shift is visible even if the first choice stays the same.
         Section("How far does the verb fall?", [fall], figures=falls, notes=precision),
         _drivers(run, scores),
-        *([] if run.several is None else [Section(title, [run.reading_apart], tables=run.tables_apart(), notes=[how])]),
     ]
 
 
@@ -118,8 +112,8 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
 
 def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
     selection = run.selection
-    paper = published(selection.summary["model"], selection.patterns)
-    table = rates_table(run.rates, selection.patterns, selection.summary, paper)
+    paper = selection.paper
+    table = rates_table(run.rates, selection.patterns, selection.shown, paper)
     scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING))
     drawn = scored_patterns.with_columns(pattern=pl.format("{}, {}", "pattern", "role"))
     ends, source = {"low": "drop_low_two_way", "high": "drop_high_two_way"}, numbered(["paper", run.model_name])
@@ -147,7 +141,7 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
         "How much does each pattern lower the repetition of the verb?",
         ["The drop is 100 − repetition rate: the share of the triplets in which another word is the first choice."],
         figures=[figure],
-        tables=[_gaps(run, between), selection_table(selection.summary, paper)],
+        tables=[_gaps(run, between), selection_table(selection.shown, paper)],
     )
 
 

@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 
 from ...requests.contrast import paired_differences
 from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
-from .select import TOKENS
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
-ONE, ALL_SEVERAL = "1", "several"
-"""In rates.parquet, the number of tokens of verbs of one token, and of all verbs of several tokens together."""
 PAIR = ("name", "profession")
 _SCHEMA = {
     "pattern": pl.String,
@@ -82,20 +79,6 @@ def _arrays(outcomes: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.int64
     """Whether the verb of each triplet is repeated, its pair, its verb; [n] each."""
     repeated, pair, verb = (outcomes[name].to_numpy() for name in ("value", "cluster", "crossed"))
     return repeated, pair, verb
-
-
-def rates_by_tokens(
-    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], numbers: Sequence[int]
-) -> pl.DataFrame:
-    """Rates of the verbs of each number of tokens, and of all of several tokens; the first pattern selects."""
-    tokens = pl.col(TOKENS)
-    groups = {ONE: tokens == 1, ALL_SEVERAL: tokens > 1, **{str(number): tokens == number for number in numbers}}
-    return pl.concat(
-        rates(scores.filter(own), triplets.filter(own), patterns, patterns[0]).select(
-            pl.lit(name).alias(TOKENS), pl.all()
-        )
-        for name, own in groups.items()
-    )
 
 
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:

@@ -19,7 +19,7 @@ from ...basics.choices import Coreference
 from ...basics.numerals import fixed, percent
 from ...text.pattern import Pattern, PatternSet, Role
 from ...text.pattern_files import load_patterns
-from .select import SEVERAL_TOKENS
+from .select import SEVERAL
 
 Row = Mapping[str, Any]
 PAPERS_PRONOUNS = ("she", "he")
@@ -38,7 +38,12 @@ _TARGET = {
 
 
 def reading(
-    rates: pl.DataFrame, patterns: PatternSet, coreference: str, pronouns: Collection[str] = PAPERS_PRONOUNS
+    rates: pl.DataFrame,
+    patterns: PatternSet,
+    coreference: str,
+    pronouns: Collection[str] = PAPERS_PRONOUNS,
+    *,
+    has_several: bool = False,
 ) -> str:
     """What the drops of a run, the content of rates.parquet, mean: the test's verdict where the paper has one."""
     forbidden, controls = (
@@ -60,7 +65,7 @@ def reading(
             f"No verdict: the test ({_WHERE}) compares forbidden patterns with controls; this run does not have both."
         )
     others = sorted({*pronouns} - {*PAPERS_PRONOUNS}) if coreference == Coreference.PRONOUN else []
-    papers = patterns.sha256 == load_patterns().sha256 and not others
+    papers = patterns.sha256 == load_patterns().sha256 and not others and not has_several
     judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
     met = [row for row, meets, _ in judged if meets]
     failed, undecided = ([said for _, meets, said in judged if meets is state] for state in (False, None))
@@ -72,6 +77,7 @@ def reading(
     said = f"{'; '.join(found)}. {_DECIDE}"
     if not papers:
         own = f"pronouns, not for {', '.join(others)}" if others else "patterns"
+        own = "verbs, which are of one token" if has_several else own
         return f"No verdict: the test ({_WHERE}) is defined for the paper's {own}. {said[0].upper()}{said[1:]}"
     if failed:
         return f"{'Passes the test in part' if met else 'Does not pass the test'} ({_WHERE}): {said}"
@@ -105,14 +111,6 @@ def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | N
 
 def _at_its_drop(row: Row) -> Row:
     return {"pattern": row["pattern"], "drop": row["drop"], **dict.fromkeys(_ENDS, row["drop"])}
-
-
-def told(rates: pl.DataFrame, patterns: PatternSet) -> str:
-    """The drops in words, without a verdict: for verbs that the paper's test does not have."""
-    known = _known(rates, patterns.scored)
-    if not known:
-        return "none was selected."
-    return f"the drops of {max(row['n'] for row in known):,} triplets are {', '.join(map(_with_interval, known))}."
 
 
 def _overlap(one: Row, other: Row) -> bool:
@@ -160,21 +158,18 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
         )
     else:
         tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."
-    apart, several = summary.get(SEVERAL_TOKENS), ""
-    if apart is not None:
+    verbs, several = "verbs that are one token of the model", ""
+    if identity["verbs"] == SEVERAL:
+        verbs = "verbs that are several tokens of the model"
         several = (
-            f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb "
-            "counts as repeated if each of its tokens is the model's first choice at its mask, where the masks are "
-            "filled from left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
-            f"{'by an estimate ' * ('lazy' in apart)}repeated {percent(apart['ratio'] / 100)} % of these "
-            f"candidates, and {apart['selected']:,} triplets were kept."
+            " Such a verb counts as repeated if each of its tokens is the model's first choice at its mask, where the "
+            "masks are filled from left to right with the verb's tokens (Kauf and Ivanova, 2023)."
         )
     return (
         f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
-        f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
+        f"name and a profession and {summary['verbs']:,} {verbs}.{several} The target sentence "
         f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
         f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
-        f"{several}"
     )
 
 

@@ -33,8 +33,8 @@ from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
-from .rates import RATES_FILE, SCORES_FILE, rates, rates_by_tokens
-from .select import SEVERAL, TOKENS, TRIPLETS_FILE, Selection, composed, decided_as, of_one_token
+from .rates import RATES_FILE, SCORES_FILE, rates
+from .select import SEVERAL, TOKENS, TRIPLETS_FILE, Selection, composed
 
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
@@ -42,31 +42,8 @@ ANSWERS_SHA256 = "answers_sha256"
 
 
 @dataclass(frozen=True, eq=False)
-class Triplets:
-    """The triplets whose verbs are reported together."""
-
-    apart: str  # as in `Verbs`
-    coded: pl.DataFrame  # the content of their file, with words as categories: a quarter of the memory
-    kept: pl.DataFrame | None = None  # the selection's answers in the selecting pattern, one row for each triplet
-
-    @property
-    def tokens(self) -> pl.Series:
-        """The number of tokens of each verb in the selecting pattern, int32 [n]."""
-        if self.apart:
-            return self.coded[TOKENS].cast(pl.Int32)
-        return pl.Series(TOKENS, [1], dtype=pl.Int32).new_from_index(0, len(self.coded))
-
-    def forms(self, verbs: Sequence[str]) -> list[list[str]]:
-        """The forms of each verb that count as a repetition at the mask, the main form first."""
-        if AT_MASK not in self.coded.columns:
-            return [[verb] for verb in verbs]
-        forms = dict(self.coded.select(column(VERB), AT_MASK).unique().iter_rows())
-        return [forms[verb].split(FORMS_SEPARATOR) for verb in verbs]
-
-
-@dataclass(frozen=True, eq=False)
 class ScoredPattern(ComposedPattern):
-    """One pattern over all triplets of one kind."""
+    """One pattern over all triplets."""
 
     words: TokenSequences  # of each distinct verb at this pattern's mask
     causal: bool  # the model reads only what stands before the mask
@@ -102,7 +79,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     selected: SelectionRun
     exported: ExportedModel
-    triplets: tuple[Triplets, ...]  # of verbs of one token; then, where the selection has them, of several
+    coded: pl.DataFrame  # the content of triplets.parquet, with words as categories: a quarter of the memory
+    kept: pl.DataFrame  # the selection's answers in the selecting pattern, one row for each triplet
     triplets_per_part: int
 
     @classmethod
@@ -111,26 +89,33 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     ) -> Self:
         """Plan a scoring with the model that selected; an `InputError` if the selection's answers are damaged."""
         coded = selected.frame(TRIPLETS_FILE).with_columns(pl.col(pl.String).cast(pl.Categorical))
-        answers, single = kept_answers(selected.folder, selected.record, len(coded)), of_one_token(coded)
-        kinds = [Triplets("", single, answers.head(len(single)))]  # they come first
-        if TOKENS in coded.columns:
-            kinds.append(Triplets(SEVERAL, coded.filter(pl.col(TOKENS) > 1)))
-        return cls(selected, exported, tuple(kinds), triplets_per_part)
+        kept = kept_answers(selected.folder, selected.record, len(coded))
+        return cls(selected, exported, coded, kept, triplets_per_part)
 
     @property
     def seed(self) -> int:
         return int(self.selected.record.metadata["seed"])
 
     @property
-    def parts(self) -> list[tuple[Triplets, range]]:
-        size = self.triplets_per_part
-        return [(own, part) for own in self.triplets for part in part_ranges(len(own.coded), size)]
+    def convention(self) -> VerbConvention:
+        return VerbConvention(self.selected.record.metadata["verb convention"])
+
+    @cached_property
+    def tokens(self) -> pl.Series:
+        """The number of tokens of each verb in the selecting pattern, int32 [n]."""
+        if self.convention is SEVERAL:
+            return self.coded[TOKENS].cast(pl.Int32)
+        return pl.Series(TOKENS, [1], dtype=pl.Int32).new_from_index(0, len(self.coded))
+
+    @cached_property
+    def parts(self) -> tuple[range, ...]:
+        return part_ranges(len(self.coded), self.triplets_per_part)
 
     @property
     def sizes(self) -> Sequence[int]:
         patterns = len(self.selected.patterns.all)
         # Queries: as many as the verbs have tokens in the selecting pattern.
-        return [int(own.tokens[part.start : part.stop].sum()) * patterns for own, part in self.parts]
+        return [int(self.tokens[part.start : part.stop].sum()) * patterns for part in self.parts]
 
     @classmethod
     def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
@@ -138,8 +123,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        numbers = {own.apart: sorted(own.tokens.unique().to_list()) for own in self.triplets if own.apart}
-        return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed, **numbers}
+        return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -157,40 +141,37 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
                 TOKENS: pl.Int32}  # fmt: skip
 
     @cached_property
-    def patterns(self) -> dict[str, tuple[ScoredPattern, ...]]:
-        """`Triplets.apart` → all patterns over these triplets, the selecting one first.
+    def patterns(self) -> tuple[ScoredPattern, ...]:
+        """All patterns over the triplets, the selecting one first.
 
         An `InputError` if a sentence is too long, or a verb cannot be predicted at the mask of a scored pattern.
         """
-        return {own.apart: tuple(self._patterns(own)) for own in self.triplets if len(own.coded)}
-
-    def _patterns(self, triplets: Triplets) -> list[ScoredPattern]:
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
-        coded = {slot: distinct(triplets.coded[column(slot)]) for slot in slots}
-        forms, scored = triplets.forms(coded[VERB][0]), []
+        coded, scored = {slot: distinct(self.coded[column(slot)]) for slot in slots}, []
+        verbs = coded[VERB][0]
+        forms = [[verb] for verb in verbs]  # that count as a repetition, the main form first
+        if AT_MASK in self.coded.columns:
+            known = dict(self.coded.select(column(VERB), AT_MASK).unique().iter_rows())
+            forms = [known[verb].split(FORMS_SEPARATOR) for verb in verbs]
         for pattern in self.selected.patterns.all:
             words = {slot: coded[slot][0] for slot in pattern.slots}
             fillers = {slot: coded[slot][1] for slot in (VERB, *pattern.slots)}
             made = composer(self.exported.tokenizer, pattern, words, self.seed, sentences=fillers)
-            verbs = self._at_mask(pattern, forms, {slot: own[0] for slot, own in words.items()}, triplets.apart)
-            refuse_too_long(self.exported, made.longest() + verbs.widest - 1, pattern.name)
-            name = decided_as(pattern.name, triplets.apart)
-            scored.append(ScoredPattern(name, pattern, made, fillers, verbs, self.exported.is_causal))
-        return scored
+            tokens = self._at_mask(pattern, forms, {slot: own[0] for slot, own in words.items()})
+            refuse_too_long(self.exported, made.longest() + tokens.widest - 1, pattern.name)
+            scored.append(ScoredPattern(pattern.name, pattern, made, fillers, tokens, self.exported.is_causal))
+        return tuple(scored)
 
-    def _at_mask(
-        self, pattern: Pattern, forms: Sequence[Sequence[str]], base: Mapping[str, str], apart: str
-    ) -> TokenSequences:
+    def _at_mask(self, pattern: Pattern, forms: Sequence[Sequence[str]], base: Mapping[str, str]) -> TokenSequences:
         """The tokens of the verbs at the mask of a pattern; those of the selection can all be predicted there."""
         tokenizer = self.exported.tokenizer
         main, further = zip(*((own[0], own[1:]) for own in forms), strict=True)
-        if apart:
+        if self.convention is SEVERAL:
             found = mask_words(tokenizer, pattern, main, base)
             if lost := [own for own in found if isinstance(own, str)]:
                 raise InputError(f"{pattern.name}: {'; '.join(lost)}")
             return TokenSequences.of([own for own in found if isinstance(own, tuple)])
-        convention = VerbConvention(self.selected.record.metadata["verb convention"])
-        index, token = mask_fillers(tokenizer, pattern, main, base, convention, further)
+        index, token = mask_fillers(tokenizer, pattern, main, base, self.convention, further)
         if len(index) < len(main):
             lost = [repr(main[i]) for i in np.setdiff1d(np.arange(len(main)), index)]
             which = f"{'verbs' if len(lost) > 1 else 'verb'} {', '.join(lost)}"
@@ -198,29 +179,24 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         return TokenSequences.single(token)
 
     def check(self, say: Callable[[str], None]) -> None:
-        for own in self.triplets:
-            if patterns := self.patterns.get(own.apart):
-                parts = counted(len(part_ranges(len(own.coded), self.triplets_per_part)), "part")
-                say(f"{counted(len(own.coded), 'triplet')}, {counted(len(patterns), 'pattern')}, {parts}")
-                for pattern in patterns:
-                    say(composed(pattern.decided_as, pattern.composer))
+        parts, patterns = counted(len(self.parts), "part"), counted(len(self.patterns), "pattern")
+        say(f"{counted(len(self.coded), 'triplet')}, {patterns}, {parts}")
+        for pattern in self.patterns:
+            say(composed(pattern.decided_as, pattern.composer))
 
     def workloads(self) -> list[Workload]:
         return [
             Workload(pattern.decided_as, partial(pattern.sample, seed=self.seed), len(pattern.fillers[VERB]))
-            for patterns in self.patterns.values()
-            for pattern in patterns
+            for pattern in self.patterns
         ]
 
     def known(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
         """The selecting pattern, if the selection's answers are those of this machine, and of a precision asked for."""
-        kept = self.triplets[0].kept
-        if kept is None or kept.is_empty():
-            return {}
+        kept = self.kept
         in_fp32 = model.precision is Precision.FP32 or (model.precision is Precision.AUTO and len(kept) < SHORT_RUN)
         if in_fp32 and not (kept["precision"].cast(pl.String) == REFERENCE).all():
             return {}
-        pattern = self.patterns[""][0]
+        pattern = self.patterns[0]
         rows = pattern.sample_rows(SAMPLE, self.seed)
         asked = pattern.compose(rows), pattern.expected(rows), TargetMethod.LEFT_TO_RIGHT
         found = finished(score_words(model.models.reference, *asked, causal=pattern.causal))
@@ -239,18 +215,15 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     def prepare(self, number: int) -> list[list[Bucket] | None]:
         """For each pattern, the sentences of a part, by length; None where the answers may be known."""
-        triplets, part = self.parts[number]
-        rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
-        may_be_known = triplets.kept is not None
-        return [None if may_be_known and not i else pattern.compose(rows) for i, pattern in enumerate(patterns)]
+        rows = slice(self.parts[number].start, self.parts[number].stop)
+        return [pattern.compose(rows) if i else None for i, pattern in enumerate(self.patterns)]
 
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
     ) -> PartResult:
         """One row for each triplet and pattern: triplet, pattern, repeated, tokens, and those of `answer_columns`."""
-        triplets, part = self.parts[number]
-        rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
-        counts: dict[str, int] = {}
+        part, patterns, counts = self.parts[number], self.patterns, dict[str, int]()
+        rows = slice(part.start, part.stop)
         frames = []
         asked = [
             score_words(
@@ -268,42 +241,35 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         for pattern in patterns:
             name, same_text = pattern.pattern.name, 0
             if taken := model.taken.get(pattern.decided_as):
-                if triplets.kept is None or taken.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
+                if taken.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
                     raise InputError(
                         f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: "
                         "the selection has been run again since; choose another --output"
                     )
-                answers = triplets.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
+                answers = self.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
                 repeated = pl.Series([True], dtype=pl.Boolean).new_from_index(0, len(part))
-                advance(len(part), 0)
+                advance(int(self.tokens[rows].sum()), 0)
             else:
                 scores = next(scored)
                 answers, repeated = answer_columns(scores, self.exported.tokenizer), pl.Series(scores.top1)
-                if not triplets.apart:
+                if self.convention is not SEVERAL:
                     same = self.exported.tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0))
                     same_text = int(same.sum())
-            if not triplets.apart:
-                counts[SAME_TEXT.format(name)] = same_text
+            counts[SAME_TEXT.format(name)] = same_text
             columns = {
-                "triplet": triplets.coded["triplet"][rows],
+                "triplet": self.coded["triplet"][rows],
                 "pattern": pl.Series([name], dtype=pl.String).new_from_index(0, len(part)),
                 "top1": answers.pop("top1"),
                 "repeated": repeated,
                 **answers,
-                TOKENS: triplets.tokens[rows],
+                TOKENS: self.tokens[rows],
             }
             frames.append(pl.DataFrame(columns))
-        own = {pattern.decided_as for pattern in patterns}  # a part knows nothing of the precision of the other kind
-        audited = take_audits({name: decider for name, decider in model.deciders.items() if name in own})
+        audited = take_audits(model.deciders)
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         selected, patterns = read_selected(parts.folder), parts.metadata["patterns"]
-        triplets, numbers = selected.frame(TRIPLETS_FILE).lazy(), parts.metadata.get(SEVERAL)
-        if numbers is None:
-            scores = parts.rows.drop(TOKENS, strict=False)
-            return {SCORES_FILE: scores, RATES_FILE: rates(scores, triplets, patterns, patterns[0])}
-        if TOKENS not in triplets.collect_schema():
-            raise InputError(f"{parts.folder}: the selection has no {SEVERAL}: select again")
-        return {SCORES_FILE: parts.rows, RATES_FILE: rates_by_tokens(parts.rows, triplets, patterns, numbers)}
+        scores, triplets = parts.rows.drop(TOKENS, strict=False), selected.frame(TRIPLETS_FILE).lazy()
+        return {SCORES_FILE: scores, RATES_FILE: rates(scores, triplets, patterns, patterns[0])}

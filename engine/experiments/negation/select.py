@@ -5,14 +5,13 @@ the selecting pattern, at most 20 for each pair; a keyed hash decides which 20, 
 
 A verb of k tokens is *repeated* if each is the model's first choice at its mask: the sentence has k masks, and the
 verb's tokens before it are filled in (see `inference.words`). The number of masks tells the model how long the word is,
-so `--verbs whole-words` reports these verbs apart. Of their forms for the mask, the main one counts.
+so these verbs have a run of their own. Of their forms for the mask, the main one counts.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, TypeVar
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -32,7 +31,7 @@ from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.language_check import pronoun_note
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
@@ -45,21 +44,16 @@ from .grid import PairFillers, Verbs, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
-SEVERAL_TOKENS, BY_TOKENS = "several_tokens", "by_tokens"
-"""Keys of selection.json where a run has verbs of several tokens: their figures, and rows by number of tokens."""
-SEVERAL = "verbs of several tokens"
+SEVERAL = VerbConvention.SEVERAL_TOKENS
 TOKENS = "tokens"
-"""The column with the number of tokens of a verb, where a run has verbs of several tokens."""
+"""The column with the number of tokens of a verb, in a run with verbs of several tokens."""
 
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
 LAZY_CANDIDATES_PER_PART = 2**23  # 64 MB for the order of their keys: with many verbs, there are fewer pairs
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 
-_TESTED, _REPEATING = "tested, tokens: {}", "repeating, tokens: {}"
 _COUNTS = ("tested", "repeating", "variance", "near_ties", "stopped")
-_OF_THE_RUN = {"model", "pattern", "coreference", "pairs", "precision"}
 
-Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 Sentences = tuple[list[Bucket], TokenSequences]
 """Sentences with one mask each, and the word that is expected there."""
@@ -77,8 +71,8 @@ class Settings:
     verbs: Annotated[
         str,
         Option(
-            "in-context: verbs that are one token at the mask; bare: also one token alone; whole-words: those of "
-            "in-context, and apart from them the verbs of several tokens.",
+            "in-context: verbs that are one token at the mask; bare: also one token alone; several-tokens: the others, "
+            "filled in token by token.",
             kind=VerbConvention,
         ),
     ] = VerbConvention.IN_CONTEXT
@@ -91,17 +85,11 @@ class Settings:
         check_options(self)
 
 
-def decided_as(pattern: str, apart: str) -> str:
-    """The name under which the precision of decisions is chosen and measured, for a pattern and its verbs."""
-    return f"{pattern}, {apart}" if apart else pattern
-
-
 @dataclass(frozen=True, eq=False)
 class Found:
     """What was found about the candidates of a part."""
 
     repeated: NDArray[np.bool_]  # [pairs, verbs], known to repeat
-    tested: NDArray[np.bool_]  # [pairs, verbs]
     candidates: NDArray[np.int64]  # [m], pair * verbs + verb of those that repeat, ascending
     scores: WordScores  # of these
     counts: Mapping[str, float]  # those of `_COUNTS`, and queries
@@ -120,8 +108,7 @@ class Selection(DecidingStage[Sentences]):
     lexicon: Lexicon
     patterns: PatternSet
     settings: Settings
-    verbs: tuple[Verbs, ...]  # of one token; then, with `--verbs whole-words`, of several
-    unreachable: tuple[str, ...]  # why verbs cannot be predicted, one reason for each; known with `--verbs whole-words`
+    verbs: Verbs
     fillers: Mapping[str, PairFillers]  # of all slots but {ACT}
     lost: Mapping[str, Sequence[str]]  # scored pattern → verbs that cannot be asked for at its mask, and are left out
 
@@ -147,60 +134,49 @@ class Selection(DecidingStage[Sentences]):
         fillers = pair_fillers(lexicon, coreference, settings.seed)
         pairs = sample_pairs(lexicon, settings.pairs, settings.seed)
 
-        def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
-            most = LAZY_CANDIDATES_PER_PART if settings.lazy else candidates_per_part
-            per_part = max(1, most // len(index))
-            per_part = min(per_part, pairs_per_lazy_part) if settings.lazy else per_part
-            return Verbs(apart, index, words, len(lexicon.professions), pairs, per_part)
-
-        is_whole = convention is VerbConvention.WHOLE_WORDS
-        convention = VerbConvention.IN_CONTEXT if is_whole else convention
         tokenizer, pattern, words = exported.tokenizer, patterns.selecting, _words(lexicon, fillers)
-        base = {slot: words[slot][0] for slot in pattern.slots}
         main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)
-        lost: dict[str, list[str]] = {}
 
-        def one_token(own: Pattern) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        def one_token(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
             base, beside = {slot: words[slot][0] for slot in own.slots}, beside_mask(tokenizer, own, words, main[0])
             others = other_sentences(own, words, beside)
             # Where the mask is apart from all words, no verb depends on them.
             in_context = lexicon.verbs if beside else ()
-            return mask_fillers(tokenizer, own, main, base, convention, further, in_context, others)
+            index, token = mask_fillers(tokenizer, own, main, base, convention, further, in_context, others)
+            return index, TokenSequences.single(token)
 
-        index, token = one_token(pattern)
+        def several_tokens(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
+            found = mask_words(tokenizer, own, main, {slot: words[slot][0] for slot in own.slots})
+            fewest = 2 if own is pattern else 1
+            known = {i: tokens for i, tokens in enumerate(found) if isinstance(tokens, tuple) and len(tokens) >= fewest}
+            if not known:
+                raise InputError(f"--verbs {convention}: no verb is of several tokens at the mask of {own.name}")
+            return np.array([*known], np.int64), TokenSequences.of([*known.values()])
+
+        usable = several_tokens if convention is SEVERAL else one_token
+        index, tokens = usable(pattern)
+        lost: dict[str, list[str]] = {}
         for own in patterns.scored:
-            kept = np.isin(index, one_token(own)[0])
+            kept = np.isin(index, usable(own)[0])
             lost[own.name] = [lexicon.verbs[i] for i in index[~kept]]
-            index, token = index[kept], token[kept]
+            index, tokens = index[kept], tokens.take(np.flatnonzero(kept))
             if not len(index):
                 raise InputError(
-                    f"no verb that is one token at the mask of {pattern.name} is one at that of {own.name}, too: write "
-                    "patterns with the same text around the mask"
+                    f"no verb that can be asked for at the mask of {pattern.name} can be asked for at that of "
+                    f"{own.name}, too: write patterns with the same text around the mask"
                 )
-        kinds, unreachable = [verbs("", index, TokenSequences.single(token))], []
-        if is_whole:
-            found = mask_words(tokenizer, pattern, main, base)
-            unreachable = [own for own in found if isinstance(own, str)]
-            several = {i: own for i, own in enumerate(found) if isinstance(own, tuple) and len(own) > 1}
-            for own in patterns.scored:
-                bases = {slot: words[slot][0] for slot in own.slots}
-                asked = mask_words(tokenizer, own, [main[i] for i in several], bases)
-                gone = [i for i, tokens in zip(several, asked, strict=True) if isinstance(tokens, str)]
-                lost[own.name] += [lexicon.verbs[i] for i in gone]
-                several = {i: tokens for i, tokens in several.items() if i not in gone}
-            if not several:
-                raise InputError("--verbs whole-words: no verb is of several tokens; use --verbs in-context")
-            kinds.append(verbs(SEVERAL, np.array([*several], np.int64), TokenSequences.of([*several.values()])))
-        chosen = replace(settings, verbs=convention)
-        return cls(exported, lexicon, patterns, chosen, tuple(kinds), tuple(unreachable), fillers, lost)
+        per_part = max(1, (LAZY_CANDIDATES_PER_PART if settings.lazy else candidates_per_part) // len(index))
+        per_part = min(per_part, pairs_per_lazy_part) if settings.lazy else per_part
+        verbs = Verbs(index, tokens, len(lexicon.professions), pairs, per_part)
+        return cls(exported, lexicon, patterns, settings, verbs, fillers, lost)
 
     @property
     def seed(self) -> int:
         return self.settings.seed
 
     @property
-    def parts(self) -> list[tuple[Verbs, range]]:
-        return [(verbs, part) for verbs in self.verbs for part in verbs.parts]
+    def has_several(self) -> bool:
+        return self.settings.verbs == SEVERAL
 
     @property
     def unit(self) -> str:
@@ -210,7 +186,7 @@ class Selection(DecidingStage[Sentences]):
     @property
     def sizes(self) -> Sequence[int]:
         most = self.settings.max_verbs
-        return [len(part) * (most if self.settings.lazy else verbs.n) for verbs, part in self.parts]
+        return [len(part) * (most if self.settings.lazy else self.verbs.n) for part in self.verbs.parts]
 
     @property
     def planned(self) -> Sequence[int]:
@@ -218,14 +194,11 @@ class Selection(DecidingStage[Sentences]):
 
     @classmethod
     def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:
-        """The rows are those that repeat, so their number is that of the counts at most."""
-        begins = (own.format("") for own in (_TESTED, _REPEATING))
-        tested, repeating = (int(sum(n for name, n in counts.items() if name.startswith(own))) for own in begins)
-        return tested if len(rows) <= repeating <= tested else len(rows)
+        """The rows are among the candidates that were tested."""
+        return max(int(counts.get("tested", 0)), len(rows))
 
     @property
     def metadata(self) -> dict[str, Any]:
-        single, *several = self.verbs
         return {
             "model": self.exported.name,
             **model_metadata(self.exported),
@@ -233,16 +206,12 @@ class Selection(DecidingStage[Sentences]):
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),
             "coreference": str(self.settings.coreference),
-            "verbs": single.n,
+            "verbs": self.verbs.n,
             "verb convention": str(self.settings.verbs),
             "lazy": self.settings.lazy,
             "max verbs": self.settings.max_verbs,
-            "pairs": len(single.pairs),
+            "pairs": len(self.verbs.pairs),
             "seed": self.settings.seed,
-            # Number of tokens → how many verbs have so many.
-            **{
-                own.apart: {str(k): n for k, n in sorted(Counter(own.words.counts.tolist()).items())} for own in several
-            },
         }
 
     @property
@@ -253,8 +222,8 @@ class Selection(DecidingStage[Sentences]):
             "lexicon sha256": self.lexicon.sha256,
             "patterns sha256": self.patterns.sha256,
             **{own.name.replace("_", " "): getattr(self.settings, own.name) for own in fields(Settings)},
-            "verbs": str(self.settings.verbs if len(self.verbs) == 1 else VerbConvention.WHOLE_WORDS),
-            **{decided_as("pairs per part", own.apart): own.pairs_per_part for own in self.verbs},
+            "verbs": str(self.settings.verbs),
+            "pairs per part": self.verbs.pairs_per_part,
         }
 
     @property
@@ -274,44 +243,38 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def notes(self) -> Sequence[str]:
-        taken = {int(number) for kind in self.verbs for number in kind.index}
-        dropped = [repr(verb) for number, verb in enumerate(self.lexicon.verbs) if number not in taken]
-        of = f"{counted(len(dropped), 'verb')} of {len(self.lexicon.verbs):,}"
-        also = "" if len(self.verbs) > 1 else "; --verbs whole-words takes verbs of several tokens"
-        found = (
-            [f"select: {of} cannot be asked for as one token, so they are left out: {some(dropped)}{also}"]
-            if dropped
-            else []
-        )
+        taken, found = {int(number) for number in self.verbs.index}, list[str]()
+        if dropped := [repr(verb) for number, verb in enumerate(self.lexicon.verbs) if number not in taken]:
+            of = f"{counted(len(dropped), 'verb')} of {len(self.lexicon.verbs):,}"
+            which = "several tokens" if self.has_several else "one token"
+            also = "" if self.has_several else "; --verbs several-tokens takes verbs of several tokens"
+            found.append(f"select: {of} cannot be asked for as {which}, so they are left out: {some(dropped)}{also}")
         for pattern, verbs in self.lost.items():
             if verbs:
                 named = ", ".join(map(repr, verbs))
                 found.append(f"select: {counted(len(verbs), 'verb')} of these for the mask of {pattern} alone: {named}")
-        single, same = self.verbs[0], dict[int, list[str]]()
-        for number, token in zip(single.index.tolist(), single.words.tokens[:, 0].tolist(), strict=True):
-            same.setdefault(token, []).append(self.lexicon.verbs[number])
+        same = dict[tuple[int, ...], list[str]]()
+        for number, tokens in zip(self.verbs.index.tolist(), self.verbs.words.tokens.tolist(), strict=True):
+            same.setdefault(tuple(tokens), []).append(self.lexicon.verbs[number])
         if twice := [" = ".join(verbs) for verbs in same.values() if len(verbs) > 1]:
-            found.append(f"select: verbs that are one token of this model, and are counted apart: {', '.join(twice)}")
+            found.append(f"select: verbs with the same tokens of this model, which count apart: {', '.join(twice)}")
         if self.settings.coreference == Coreference.PRONOUN:
             said = dict.fromkeys(pronoun_note(self.lexicon, pattern) for pattern in self.patterns.all)
             found += [f"select: {note}" for note in said if note]
         return found
 
     def check(self, say: Callable[[str], None]) -> None:
-        pattern = self.patterns.selecting.name
-        for verbs in self.verbs:
-            tokens = "several tokens" if verbs.apart else "one token"
-            say(f"{verbs.n:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
-            if verbs.apart and self.unreachable:
-                say(f"{len(self.unreachable):,} verbs cannot be predicted at all, such as: {self.unreachable[0]}")
-            say(
-                f"{counted(len(verbs.pairs), 'pair')}, {counted(verbs.size, 'candidate')}, "
-                f"{counted(len(verbs.parts), 'part')}"
-            )
-            for number in np.unique(verbs.words.counts).tolist():
-                longest = self.composer.longest({VERB: verbs.index[verbs.words.counts == number]}) + number - 1
-                which = f"{pattern}, verbs of {number} tokens" if verbs.apart else pattern
-                refuse_too_long(self.exported, longest, which)
+        pattern, verbs = self.patterns.selecting.name, self.verbs
+        tokens = "several tokens" if self.has_several else "one token"
+        say(f"{verbs.n:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
+        say(
+            f"{counted(len(verbs.pairs), 'pair')}, {counted(verbs.size, 'candidate')}, "
+            f"{counted(len(verbs.parts), 'part')}"
+        )
+        for number in np.unique(verbs.words.counts).tolist():
+            longest = self.composer.longest({VERB: verbs.index[verbs.words.counts == number]}) + number - 1
+            which = f"{pattern}, verbs of {number} tokens" if self.has_several else pattern
+            refuse_too_long(self.exported, longest, which)
         say(composed(pattern, self.composer))
         words = _words(self.lexicon, self.fillers)
         for own in self.patterns.scored:  # the scoring would refuse them
@@ -321,81 +284,67 @@ class Selection(DecidingStage[Sentences]):
                 refuse_too_long(self.exported, made.longest(), own.name)
 
     def workloads(self) -> list[Workload]:
-        return [self._workload(verbs) for verbs in self.verbs]
-
-    def _workload(self, verbs: Verbs) -> Workload:
-        decided, sample = decided_as(self.patterns.selecting.name, verbs.apart), partial(self.sample, verbs=verbs)
+        verbs, name = self.verbs, self.patterns.selecting.name
         total, pairs, enough = verbs.size, len(verbs.pairs), self.settings.max_verbs
         if not self.settings.lazy:
-            return Workload(decided, sample, total)
+            return [Workload(name, self.sample, total)]
         expected = min(total, 2 * pairs * enough)  # a lazy run is expected to test twice as many verbs as it keeps
-        return Workload(decided, sample, expected, lambda rate: int(pairs * fewest_tests(verbs.n, enough, rate)))
+        return [Workload(name, self.sample, expected, lambda rate: int(pairs * fewest_tests(verbs.n, enough, rate)))]
 
-    def sample(self, n: int, verbs: Verbs | None = None) -> EncodedSentences:
+    def sample(self, n: int) -> EncodedSentences:
         """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
-        verbs = verbs or self.verbs[0]
-        buckets, words = self._sentences(verbs, *verbs.locate(self.sample_indices(n, verbs)))
+        buckets, words = self._sentences(*self.verbs.locate(self.sample_indices(n)))
         token = np.random.default_rng([self.settings.seed, 1]).integers(0, words.counts)
         return sampled_queries(buckets, words, token, causal=self.exported.is_causal)
 
-    def sample_indices(self, n: int, verbs: Verbs | None = None) -> NDArray[np.int64]:
+    def sample_indices(self, n: int) -> NDArray[np.int64]:
         """The grid indices of `sample`, int64 [n], ascending; every verb is as frequent as every other."""
-        verbs, random = verbs or self.verbs[0], np.random.default_rng(self.settings.seed)
+        verbs, random = self.verbs, np.random.default_rng(self.settings.seed)
         verb = np.concatenate([random.permutation(verbs.n) for _ in range(-(-n // verbs.n))])[:n]
         return np.sort(random.integers(0, len(verbs.pairs), n) * verbs.n + verb)
 
     def prepare(self, number: int) -> Sentences | None:
         """All candidates of a part as token ids; None in a lazy run, which chooses its tests step by step."""
-        verbs, part = self.parts[number]
-        return None if self.settings.lazy else self._sentences(verbs, *verbs.part_indices(part))
+        return None if self.settings.lazy else self._sentences(*self.verbs.part_indices(self.verbs.parts[number]))
 
     def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
-        verbs, part = self.parts[number]
-        pattern = decided_as(self.patterns.selecting.name, verbs.apart)
-        decider, pairs = model.deciders[pattern], verbs.part_pairs(part)
+        verbs, pattern = self.verbs, self.patterns.selecting.name
+        decider, pairs = model.deciders[pattern], verbs.part_pairs(verbs.parts[number])
         if prepared is None:
-            found = self._decide_lazily(decider, verbs, pairs, advance)
+            found = self._decide_lazily(decider, pairs, advance)
         else:
             scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
             (own,) = np.nonzero(scores.top1)
             repeated, known = scores.top1.reshape(-1, verbs.n), _counts(scores, repeating=len(own))
-            found = Found(repeated, np.ones_like(repeated), own, scores.take(own), known)
+            found = Found(repeated, own, scores.take(own), known)
         audited = take_audits({pattern: decider})
-        rows = self._kept(verbs, pairs, found)
-        begin = f"{verbs.apart}: " if verbs.apart else ""
-        counts = {f"{begin}{name}": value for name, value in found.counts.items()}
-        for tokens in np.unique(verbs.words.counts).tolist():
-            which = verbs.words.counts == tokens
-            counts[_TESTED.format(tokens)] = int(found.tested[:, which].sum())
-            counts[_REPEATING.format(tokens)] = int(found.repeated[:, which].sum())
-        return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
+        counts = {**found.counts, **audited.counts}
+        return PartResult(self._kept(pairs, found), counts, audited.bounds, audited.needed)
 
-    def _decide_lazily(self, decider: Decider, verbs: Verbs, pairs: Pairs, advance: Advance) -> Found:
+    def _decide_lazily(self, decider: Decider, pairs: Pairs, advance: Advance) -> Found:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
         name, profession = pairs
         rounds: list[tuple[NDArray[np.int64], WordScores]] = []  # candidates and their scores
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            sentences, causal = self._sentences(verbs, name[pair], profession[pair], verb), self.exported.is_causal
+            sentences, causal = self._sentences(name[pair], profession[pair], verb), self.exported.is_causal
             scores = finished(repeated_words(decider, *sentences, causal=causal, advance=lambda _, n: advance(0, n)))
-            rounds.append((pair * verbs.n + verb, scores))
+            rounds.append((pair * self.verbs.n + verb, scores))
             return scores.top1
 
-        order = self.verb_order(verbs, pairs)
+        order = self.verb_order(pairs)
         found = first_repeating(order, self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0))
-        tested = np.zeros_like(found.repeated)
-        np.put_along_axis(tested, order, np.arange(order.shape[1]) < found.tested[:, None], axis=1)
         candidates, scores = np.concatenate([own for own, _ in rounds]), WordScores.joined([own for _, own in rounds])
         (own,) = np.nonzero(scores.top1)
         own = own[np.argsort(candidates[own])]
         counts = _counts(scores, repeating=float(found.repeating.sum()), variance=float(found.variance.sum()))
         counts["stopped"] = int(found.stopped.sum())
-        return Found(found.repeated, tested, candidates[own], scores.take(own), counts)
+        return Found(found.repeated, candidates[own], scores.take(own), counts)
 
-    def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
+    def _kept(self, pairs: Pairs, found: Found) -> pl.DataFrame:
         """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys."""
-        name, profession = pairs
-        order = self.verb_order(verbs, pairs)
+        (name, profession), verbs = pairs, self.verbs
+        order = self.verb_order(pairs)
         in_order = np.take_along_axis(found.repeated, order, axis=1)
         kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
         pair, position = np.nonzero(kept)
@@ -423,16 +372,14 @@ class Selection(DecidingStage[Sentences]):
             }
         ).with_columns(as_column(answers))
 
-    def _sentences(
-        self, verbs: Verbs, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
-    ) -> Sentences:
+    def _sentences(self, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]) -> Sentences:
         slots = [slot for slot in self.patterns.selecting.slots if slot != VERB]
-        indices = {VERB: verbs.index[verb], **{slot: self.fillers[slot].index[name, profession] for slot in slots}}
-        return list(self.composer.compose(indices)), verbs.words.take(verb)
+        indices = {VERB: self.verbs.index[verb], **{slot: self.fillers[slot].index[name, profession] for slot in slots}}
+        return list(self.composer.compose(indices)), self.verbs.words.take(verb)
 
-    def verb_order(self, verbs: Verbs, pairs: Pairs) -> NDArray[np.int64]:
+    def verb_order(self, pairs: Pairs) -> NDArray[np.int64]:
         """Each pair's verbs by ascending key, int64 [pairs, verbs]."""
-        return np.argsort(verb_order(self.lexicon, self.settings.seed, *pairs, verbs.index), axis=1, kind="stable")
+        return np.argsort(verb_order(self.lexicon, self.settings.seed, *pairs, self.verbs.index), axis=1, kind="stable")
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
@@ -441,24 +388,11 @@ class Selection(DecidingStage[Sentences]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, answers.parquet, and selection.json: rows 1 to 6 of the paper's Table 5, and more."""
-        rows, counts, metadata = parts.rows.select(pl.exclude("triplet")), parts.counts, parts.metadata
-        verbs: Mapping[str, int] = metadata.get(SEVERAL, {})
-        triplets, answers = map(numbered, divided(rows if verbs else rows.drop(TOKENS, strict=False)))
-        summary = _figures(metadata, counts, "", metadata["verbs"], of_one_token(triplets))
-        files: dict[str, Result] = {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
-        if not verbs:
-            return files
-        figures = _figures(metadata, counts, SEVERAL, sum(verbs.values()), triplets.filter(pl.col(TOKENS) > 1))
-        apart = {name: value for name, value in figures.items() if name not in _OF_THE_RUN}
-        numbers = {1: metadata["verbs"], **{int(tokens): n for tokens, n in verbs.items()}}
-        summary[SEVERAL_TOKENS] = {**apart, "queries": counts[f"{SEVERAL}: queries"]}
-        summary[BY_TOKENS] = []
-        for tokens, n in numbers.items():
-            tested, repeating = counts[_TESTED.format(tokens)], counts[_REPEATING.format(tokens)]
-            ratio = 100 * repeating / tested if tested else 0.0
-            row = {"tokens": tokens, "verbs": n, "tested": tested, "repeating": repeating, "ratio": ratio}
-            summary[BY_TOKENS].append(row)
-        return files
+        rows, has_several = parts.rows.select(pl.exclude("triplet")), parts.metadata["verb convention"] == SEVERAL
+        triplets, answers = map(numbered, divided(rows if has_several else rows.drop(TOKENS, strict=False)))
+        n = int(triplets.select(pl.len()).collect().item())
+        summary = _figures(parts.metadata, parts.counts, n)
+        return {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
 
 
 def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> dict[str, float]:
@@ -471,22 +405,19 @@ def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> d
     }
 
 
-def _figures(
-    metadata: Mapping[str, Any], all_counts: Mapping[str, float], apart: str, verbs: int, triplets: pl.LazyFrame
-) -> dict[str, Any]:
-    begin = f"{apart}: " if apart else ""
-    counts = {name: all_counts.get(f"{begin}{name}", 0) for name in _COUNTS}
-    candidates = metadata["pairs"] * verbs
+def _figures(metadata: Mapping[str, Any], all_counts: Mapping[str, float], selected: int) -> dict[str, Any]:
+    counts = {name: all_counts.get(name, 0) for name in _COUNTS}
+    candidates = metadata["pairs"] * metadata["verbs"]
     figures = {
         "model": metadata["model"],
         "pattern": metadata["pattern"],
         "coreference": metadata["coreference"],
-        "verbs": verbs,
+        "verbs": metadata["verbs"],
         "pairs": metadata["pairs"],
         "tested": counts["tested"],
         "repeating": round(counts["repeating"]),
         "ratio": 100 * counts["repeating"] / candidates,
-        "selected": int(triplets.select(pl.len()).collect().item()),
+        "selected": selected,
         "near_ties": counts["near_ties"],
         "precision": audit_summary(all_counts),
     }
@@ -506,11 +437,6 @@ def _figures(
 def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with a first column `triplet`, their number from 0 on."""
     return rows.with_row_index("triplet").cast({"triplet": pl.Int64})
-
-
-def of_one_token(rows: Rows) -> Rows:
-    """The rows of a file that are about verbs of one token, as a run without the others has them."""
-    return rows.filter(pl.col(TOKENS) == 1).drop(TOKENS) if TOKENS in rows.collect_schema() else rows
 
 
 def composed(pattern: str, made: Composer) -> str:

@@ -39,7 +39,7 @@ from ...text.pattern import (
 from ...text.pattern_files import load_language
 from .rates import PAIR
 from .reading import SAME_PERSON
-from .select import SEVERAL, TOKENS, Selection, Settings
+from .select import TOKENS, Selection, Settings
 
 _MAIN, _HAS_ONE = "main form", "has one form"
 _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logprob"}
@@ -49,7 +49,7 @@ def scored_sentences(
     scores: pl.LazyFrame, triplets: pl.DataFrame, patterns: PatternSet, coreference: str, mask: str
 ) -> list[Block]:
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
-    scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
+    scored = scores.rename(_SCORES)
     words = _looked_up(_with_main_form(triplets.lazy()).collect())
 
     def block(pattern: Pattern) -> Block:
@@ -136,27 +136,24 @@ def _with_main_form(triplets: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iterator[Sample]:
-    """Rows of `sentence_rows`; those of verbs of several tokens apart."""
+    """Rows of `sentence_rows`."""
     masks = {pattern.name: pattern.mask for pattern in patterns.all}
-    has_several = TOKENS in rows.collect_schema()
-    single = rows.filter(pl.col(TOKENS) == 1) if has_several else rows
-    yield Sample("items", [_question(draw, row, masks) for row in draw.rows(single)])
-    unlike = [row for own in patterns.all for row in draw.sharing(single.filter(condition=own.name), own)]
+    yield Sample("items", [_question(draw, row, masks) for row in draw.rows(rows)])
+    unlike = [row for own in patterns.all for row in draw.sharing(rows.filter(condition=own.name), own)]
     if unlike:
         yield Sample(SHARING, [_question(draw, row, masks) for row in unlike])
-    if has_several:
-        some = draw.rows(rows.filter(pl.col(TOKENS) > 1))
-        yield Sample(SEVERAL, [replace(draw.word_question(row, row[TOKENS]), cut=True) for row in some])
 
 
 def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:
+    if (tokens := row.get(TOKENS, 1)) > 1:
+        return replace(draw.word_question(row, tokens), cut=True)
     forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
     spelled = [masks[row["condition"]].spell(form) for form in forms]
     return replace(draw.question(row), accepted=draw.tokens(row["sentence"], spelled))
 
 
 def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_exact: bool) -> Sample:
-    """Candidates of one token without a row in `kept` (triplets.parquet). `InputError`: run.json contradicts itself."""
+    """Candidates without a row in `kept` (triplets.parquet). `InputError`: run.json contradicts itself."""
     kind, arguments = "unselected candidates", record.metadata.get("call", {}).get("arguments", {})
     lexicon: Lexicon | None = None
     # The words are those given, those where the run found its own, or the bundled ones.
@@ -173,7 +170,7 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
         selected[name, profession].append(verb)
     # A random verb of each random pair in turn, so that few pairs are looked at twice.
     stage, random, found = _planned(draw, record, lexicon), np.random.default_rng(draw.seed), list[Question]()
-    verbs, pattern = stage.verbs[0], stage.patterns.selecting
+    verbs, pattern = stage.verbs, stage.patterns.selecting
     waiting: deque[tuple[int, list[int] | None]] = deque(
         (pair, None) for pair in random.permutation(verbs.pairs).tolist()
     )
@@ -197,8 +194,8 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
 
 def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int64]:
     """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
-    verbs = stage.verbs[0]
-    [order] = stage.verb_order(verbs, np.divmod(np.array([pair]), verbs.professions))
+    verbs = stage.verbs
+    [order] = stage.verb_order(np.divmod(np.array([pair]), verbs.professions))
     is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in verbs.index[order].tolist()])
     last = len(order)
     if len(kept) >= stage.settings.max_verbs:

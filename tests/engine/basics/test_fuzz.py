@@ -155,8 +155,8 @@ def read_run_folder(folder: Path, file: str) -> None:
                 Calibration.from_json(calibration)
     opened = ng.open(run)
     assert opened.model_name, opened.conditions
-    if (several := read_selected(run).several) is not None:
-        assert several["tokens"].min() > 1
+    if (selected := read_selected(run)).has_several:
+        assert selected.triplets["tokens"].min() > 1
 
 
 def read_answers(folder: Path, file: str) -> None:
@@ -213,7 +213,7 @@ def read_text(folder: Path, file: str) -> None:
     assert sum(len(text.read(part)) for part in range(len(text.sizes))) == sum(text.sizes)
 
 
-SEALED, SEVERAL = (damaged, edited), "whole-words/triplets.parquet"
+SEALED, SEVERAL = (damaged, edited), "several-tokens/triplets.parquet"
 # Who reads which files, and how these are damaged; a reader gets the folder of all files, and the name of its own
 READERS: list[Any] = [
     (language, [f"italian/{name}" for name in FILES if "female" not in name], [damaged]),
@@ -233,7 +233,7 @@ READERS: list[Any] = [
     (resume, ["small/run.json"], SEALED),
     (resume, ["small/select.done.json"], [damaged]),
     (gather, ["small/run.json"], [edited]),
-    (read_run_folder, ["whole-words/run.json"], [edited]),
+    (read_run_folder, ["several-tokens/run.json"], [edited]),
     (read_part, ["small/parts/select/part-00001.json"], SEALED),
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
     (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
@@ -245,14 +245,14 @@ CASES = [(file, read, damage) for read, files, damages in READERS for file in fi
 
 
 @pytest.fixture(scope="session")
-def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) -> Path:
+def material(tmp_path_factory, small_tokenizers, scored_run, several_tokens_run) -> Path:
     folder = tmp_path_factory.mktemp("fuzz")
     for name, text in TEXTS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
     write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
     shutil.copytree(scored_run, folder / "run")
-    shutil.copytree(whole_words_run, folder / "whole-words")
+    shutil.copytree(several_tokens_run, folder / "several-tokens")
     work(folder / "small")
     (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
     pl.DataFrame({"sentence": ["A [MASK]", "B [MASK]"], "tags": [["a"], []]}).write_parquet(folder / "own.parquet")

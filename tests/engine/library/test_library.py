@@ -54,7 +54,7 @@ def test_errors_name_arguments_as_python_does_and_commands_as_a_shell_does(mini,
 def test_the_tab_key_offers_what_one_does_with_a_run_and_its_frames(scored_run, selected_run):
     offered = {"folder", "sentences", "report", "tables"}
     found = {name for name in dir(ng.open(scored_run)) if name[0] != "_"}
-    assert found == offered | {"items", "rates", "triplets", "token_rates"} & found
+    assert found == offered | {"items", "rates", "triplets"} & found
     assert offered | {"items", "rates"} <= found
     assert {"acts", "summary"}.isdisjoint(found)
 

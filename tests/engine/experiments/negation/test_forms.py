@@ -62,26 +62,26 @@ def test_another_way_selects_the_same_triplets(select_forms, scores, other):
     assert select_forms(**other).triplets.equals(scores.selection.triplets)
 
 
-def test_a_causal_model_selects_words_of_both_kinds_apart_and_continues_a_text(select, causal, tmp_path):
+@pytest.mark.parametrize(("kind", "verb", "tokens"), [("in-context", "smoke", 1), ("several-tokens", "smoked", 2)])
+def test_a_causal_model_selects_words_of_either_kind_and_continues_a_text(select, causal, tmp_path, kind, verb, tokens):
     """It continues every text with `smoked`, which is two of its tokens."""
     exported = causal("gpt2", "smoked")
-    run = partial(select, exported, ["smoke", "smoked", "danced", "dance", "unsung"], verbs="whole-words")
+    run = partial(select, exported, ["smoke", "smoked", "danced", "dance", "unsung"], verbs=kind)
     scored = ng.score(run(), progress=False)
-    single, several = scored.selection.triplets, scored.several
-    assert (set(single["verb"]), set(several["verb"]), set(several["tokens"])) == ({"smoke"}, {"smoked"}, {2})
-    assert min(len(single), len(several)) > 5
+    triplets = scored.selection.triplets
+    assert set(triplets["verb"]) == {verb}
+    assert len(triplets) > 5
     assert scored.rates["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
     assert scored.rates["repetition_rate"][0] == 100
     assert scored.record.metadata["call"]["model"]["task"] == "text-generation"
-    sentences = scored.sentences().filter(tokens=2)
-    assert set(sentences["expected"]) == {"smoked"}
-    assert sentences["sentence"].str.contains(" [MASK][MASK].", literal=True).all()
+    sentences = scored.sentences()
+    assert set(sentences["expected"]) == {verb}
+    assert sentences["sentence"].str.contains(f" {'[MASK]' * tokens}.", literal=True).all()
     shards = [run(lazy=True, shard=f"{i}/2").folder for i in (1, 2)]
     mixed = run(precision="mixed")
     assert mixed.record.counts["decided"] > 0, mixed.record.counts
     for other in (ng.merge(shards, tmp_path / "merged"), mixed):
-        assert other.triplets.equals(single)
-        assert other.several.equals(several)
+        assert other.triplets.equals(triplets)
     model = ng.load(exported.folder, device="cpu", precision="fp32")
     found = ng.predict(model, ["Jessica is a dancer. She is happy to", "She is happy to [MASK]."], top=2)
     texts = ["Jessica is a dancer. She is happy to [MASK]", "She is happy to [MASK]."]

@@ -1,6 +1,6 @@
 """Select and score from end to end: against a slow PyTorch loop, and however the run is cut, batched or interrupted.
 
-Verbs of one and of several tokens go the same way, so most runs have both.
+Verbs of one and of several tokens go the same way, so most runs have those of several.
 """
 
 from contextlib import suppress
@@ -18,7 +18,7 @@ from negengine.engine.experiments.negation.answers import SAMPLE
 from negengine.engine.experiments.negation.negation import plan_of
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
-from negengine.engine.experiments.negation.select import Selection, Settings, of_one_token
+from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.run import model_of
 from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.merge import merge
@@ -34,11 +34,11 @@ pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parents[3]
 MINI = TESTS.parent / "export" / "mini"
-KINDS = (pl.col("tokens") == 1, pl.col("tokens") > 1)
 ONE_TOKEN = {"lexicon": fake.LEXICON, "verbs": "in-context"}
 
 
-def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
+@pytest.mark.parametrize("kind", ["in-context", "several-tokens"])
+def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path, kind):
     tokenizer = AutoTokenizer.from_pretrained(MINI)
     model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
     forms = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}
@@ -58,7 +58,7 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
 
     verbs = ("smoke", "dance", "walk", "argue", "beware", "rustle", "abdicate")
     lexicon = Lexicon(("Jessica", "John"), ("f", "m"), ("a dancer",), verbs)
-    folder = fake.select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100)
+    folder = fake.select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100, verbs=kind)
     fake.score(fake.plan_scores(mini, folder, Scoring))
     wanted = {}
     for name, pronoun in (("Jessica", "She"), ("John", "He")):
@@ -68,22 +68,22 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
             if filled("CpTp", slots, tokens, greedy=True)[0] == tokens:
                 wanted[name, verb] = slots, tokens
     repetitions = dict.fromkeys(("CpTp", "CpTn", "CnTp", "CnTn", "CpTv"), 0)
-    for kind, is_several in zip(KINDS, (False, True), strict=True):
-        own = fake.triplets(folder).filter(kind)
-        found = {key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == is_several}
-        assert set(own.select("name", "verb").iter_rows()) == found
-        scores = pl.read_parquet(folder / "scores.parquet").join(own, on=["triplet", "tokens"])
-        assert len(scores) == 5 * len(own) > 10
-        for row in scores.iter_rows(named=True):
-            slots, tokens = wanted[row["name"], row["verb"]]
-            greedy, _ = filled(row["pattern"], slots, tokens, greedy=True)
-            _, logprob = filled(row["pattern"], slots, tokens, greedy=False)
-            assert row["repeated"] == (greedy == tokens) == (row["expected_rank"] == 1)
-            assert row["expected_logprob"] == pytest.approx(logprob, abs=1e-4 * len(tokens))
-            first_wrong = next((i for i in range(len(tokens)) if greedy[i] != tokens[i]), len(tokens) - 1)
-            assert row["top1"] == tokenizer.decode(greedy[: first_wrong + 1])
-            repetitions[row["pattern"]] += 0 if is_several else row["repeated"]
-    rates, n = ScoresRun.open(folder).rates, fake.triplets(folder).filter(KINDS[0]).height
+    own = fake.triplets(folder)
+    found = {key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == (kind == "several-tokens")}
+    assert set(own.select("name", "verb").iter_rows()) == found
+    scores = pl.read_parquet(folder / "scores.parquet").join(own, on="triplet")
+    assert len(scores) == 5 * len(own) > 10
+    for row in scores.iter_rows(named=True):
+        slots, tokens = wanted[row["name"], row["verb"]]
+        greedy, _ = filled(row["pattern"], slots, tokens, greedy=True)
+        _, logprob = filled(row["pattern"], slots, tokens, greedy=False)
+        assert row.get("tokens", 1) == len(tokens)
+        assert row["repeated"] == (greedy == tokens) == (row["expected_rank"] == 1)
+        assert row["expected_logprob"] == pytest.approx(logprob, abs=1e-4 * len(tokens))
+        first_wrong = next((i for i in range(len(tokens)) if greedy[i] != tokens[i]), len(tokens) - 1)
+        assert row["top1"] == tokenizer.decode(greedy[: first_wrong + 1])
+        repetitions[row["pattern"]] += row["repeated"]
+    rates, n = ScoresRun.open(folder).rates, len(own)
     assert dict(rates.select("pattern", "repetitions").iter_rows()) == repetitions
     assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
@@ -116,21 +116,6 @@ def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path, preci
     assert found["triplets.parquet"] == exact["triplets.parquet"]
 
 
-def test_mono_token_verbs_have_the_rows_of_a_run_without_the_others(mini, whole, tmp_path):
-    fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
-    own, both = ScoresRun.open(tmp_path), ScoresRun.open(whole)
-    assert both.selection.triplets.equals(own.selection.triplets)
-    assert of_one_token(both.items).equals(own.items)
-    assert both.rates.equals(own.rates)
-    assert both.several["tokens"].min() > 1
-    assert set(both.token_rates["tokens"]) == {"several", *map(str, both.several["tokens"].unique())}
-    answers = (pl.read_parquet(folder / "answers.parquet") for folder in (whole, tmp_path))
-    assert next(answers).head(len(own.triplets)).equals(next(answers))
-    assert fake.summary(tmp_path).items() <= fake.summary(whole).items()
-    with pytest.raises(InputError, match="verbs in-context, now whole-words"):
-        fake.select(mini, tmp_path)
-
-
 def test_sampled_pairs_have_the_triplets_of_the_whole_run_whatever_the_order_of_the_words(mini, tmp_path):
     own = fake.LEXICON
     backwards = Lexicon(own.names[::-1], own.genders[::-1], own.professions[::-1], own.verbs[::-1])
@@ -158,19 +143,17 @@ def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_sam
     assert fake.files(exhaustive) == fake.files(lazy)
     triplets = fake.triplets(exhaustive)
     assert triplets["triplet"].to_list() == list(range(len(triplets)))
-    for kind, part in zip(KINDS, (lambda own: own, lambda own: own["several_tokens"]), strict=True):
-        kept, more, fewer = triplets.filter(kind), part(fake.summary(exhaustive)), part(fake.summary(lazy))
-        assert kept.group_by("name", "profession").len()["len"].max() == 2
-        assert more["repeating"] >= more["selected"] == len(kept)
-        assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
-        assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
-    assert fewer["queries"] < more["queries"]
+    more, fewer = fake.summary(exhaustive), fake.summary(lazy)
+    assert triplets.group_by("name", "profession").len()["len"].max() == 2
+    assert more["repeating"] >= more["selected"] == len(triplets)
+    assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
+    assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
 
 
 def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
     with pytest.raises(InputError, match="--coreference nobody"):
         Settings(coreference="nobody")
-    with pytest.raises(InputError, match="no verb is of several tokens; use --verbs in-context"):
+    with pytest.raises(InputError, match="--verbs several-tokens: no verb is of several tokens at the mask of CpTp"):
         fake.select(mini, tmp_path / "single", lexicon=replace(fake.LEXICON, verbs=fake.LEXICON.verbs[:5]))
     with pytest.raises(KeyboardInterrupt):
         fake.select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
@@ -199,9 +182,10 @@ def test_verbs_that_drop_out_are_named(mini):
     plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
     assert plan.remarks()[0] == (
         "select: 2 verbs of 3 cannot be asked for as one token, so they are left out: 'to dance', 'oversleep'; "
-        "--verbs whole-words takes verbs of several tokens"
+        "--verbs several-tokens takes verbs of several tokens"
     )
-    assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == []
+    several = Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.SEVERAL_TOKENS))
+    assert several.notes[0].startswith("select: 1 verb of 3 cannot be asked for as several tokens, so they are left")
 
 
 class Taking(fake.FakeScoring):
@@ -211,9 +195,14 @@ class Taking(fake.FakeScoring):
 
 
 def keeping(stage, *changes):
-    """The scoring after changes of the answers that the selection kept; without any answers if no change is given."""
-    (own,) = stage.triplets
-    return changed(stage, triplets=(replace(own, kept=own.kept.with_columns(*changes) if changes else None),))
+    """The scoring after changes of the answers that the selection kept."""
+    return changed(stage, kept=stage.kept.with_columns(*changes))
+
+
+class Computing(Scoring):
+    """It asks all patterns."""
+
+    known = DecidingStage.known
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +212,8 @@ def one_token(mini, tmp_path_factory):
 
 def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_the_same(mini, tmp_path):
     selected = fake.select(mini, tmp_path / "run", kind=Selection, max_verbs=4, **ONE_TOKEN)
-    stage = fake.plan_scores(mini, selected, Scoring)
-    folders = fake.score(stage, tmp_path / "taken"), fake.score(keeping(stage), tmp_path / "computed")
+    stage, computing = (fake.plan_scores(mini, selected, kind) for kind in (Scoring, Computing))
+    folders = fake.score(stage, tmp_path / "taken"), fake.score(computing, tmp_path / "computed")
     own, other = (pl.read_parquet(folder / "scores.parquet") for folder in folders)
     logarithms = ["expected_logprob", "top1_logprob"]
     assert own.drop(logarithms).equals(other.drop(logarithms))
@@ -260,7 +249,7 @@ def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_us
     """The fake one errs, and the audit of so few sentences does not see it."""
     how, said = {"precision": Precision.MIXED}, []
     stage = fake.plan_scores(mini, fake.select(mini, tmp_path / "run", how=how, **ONE_TOKEN), Taking)
-    assert "int8" in set(stage.triplets[0].kept["precision"])
+    assert "int8" in set(stage.kept["precision"])
     assert stage.known(stage.open(Opening(**how)), said.append) == {}
     assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
     for precision in (Precision.FP32, Precision.AUTO):  # a short run is in fp32

@@ -128,7 +128,7 @@ def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown
 @each([("select", Precision.MIXED), ("lazy", Precision.AUTO), ("score", Precision.MIXED)])
 def test_interrupted_after_any_part_and_resumed(case, tmp_path):
     """Also between the parts that are decided again. The parts of `auto` are large: every third one is enough."""
-    for parts in range(0, 2 * len(case.stage.parts), 3 if case.precision is Precision.AUTO else 1):
+    for parts in range(0, 2 * len(case.stage.sizes), 3 if case.precision is Precision.AUTO else 1):
         folder = tmp_path / str(parts)
         with pytest.raises(KeyboardInterrupt):
             case.run(folder, executor=InterruptedAfter(parts))

@@ -155,27 +155,19 @@ def test_the_papers_drops_stand_beside():
     assert "Table 8" in other.notes[-1]  # what is uncertain about it
 
 
-def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their_own(whole_words_run):
-    selection, run = SelectionRun.open(whole_words_run), ScoresRun.open(whole_words_run)
-    of_selection = [
-        "Selection of triplets: mini, CpTp",
-        "Selection of triplets: mini, CpTp, verbs of several tokens",
-        "Repetition by number of tokens: mini, CpTp",
-    ]
-    of_scores = [
-        "Drop of verb repetition: mini",
+def test_a_run_of_verbs_of_several_tokens_says_so_and_has_masks_groups_and_no_verdict(several_tokens_run):
+    selection, run = SelectionRun.open(several_tokens_run), ScoresRun.open(several_tokens_run)
+    assert [table.title for table in run.tables()] == [
+        "Selection of triplets: mini, verbs of several tokens, CpTp",
         "Drop of verb repetition: mini, verbs of several tokens",
-        "Drop by number of tokens: mini",
     ]
-    assert [table.title for table in selection.tables()] == of_selection
-    assert [table.title for table in run.main_tables()] == of_scores
     for rows in (selection.sentences(), run.sentences()):
         masks = rows["sentence"].str.count_matches(r"\[MASK\]")
-        assert (masks == rows["tokens"].fill_null(1)).all()
-        assert masks.max() > 1
-    verbs = {key: set(own["crossed"]) for (key,), own in run.outcomes().group_by("condition")}
-    assert verbs.pop("pronoun, verbs of several tokens") == set(run.several["verb"])
-    assert verbs.get("pronoun", set()) == set(run.selection.triplets["verb"])
+        assert (masks == rows["tokens"]).all()
+        assert masks.min() > 1
+    assert set(run.outcomes("tokens")["by"]) == set(run.triplets["tokens"].cast(pl.String))
+    assert "is defined for the paper's verbs, which are of one token" in run.reading
+    assert "verbs that are several tokens of the model" in run.methods("x")
 
 
 NONE, DECIDE = (None, None), "The 95 % intervals with pairs and verbs as clusters decide."

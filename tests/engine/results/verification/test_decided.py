@@ -121,15 +121,15 @@ def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows():
         assert are_too_many([Compared("", verdict, "", is_exact) for verdict in verdicts], counts) is too_many
 
 
-def test_pytorch_decides_the_same_items_and_verbs_of_several_tokens_agree(scored, whole_words_run, verify, tmp_path):
+def test_pytorch_decides_the_same_items_and_verbs_of_several_tokens_agree(scored, several_tokens_run, verify, tmp_path):
     found = verify(scored, sample=12, torch="mini")
     assert not found.damage
     assert check(found, "score", "items decided again by PyTorch").n == 12
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ng.InputError, match="was exported from another checkpoint"):
         verify(scored, sample=1, torch=str(tmp_path))
-    found = verify(whole_words_run, sample=4)
-    checks = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
+    found = verify(several_tokens_run, sample=4)
+    checks = [check for check in found.checks if check.what.startswith("items decided again")]
     assert [(check.of, check.wrong, check.n > 0) for check in checks] == [("select", 0, True), ("score", 0, True)]
 
 

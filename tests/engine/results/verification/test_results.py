@@ -124,8 +124,8 @@ def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, tmp
         assert "counts" in told[FROM_PARTS] if what == FROM_PARTS else told
 
 
-def test_tables_that_do_not_follow_from_the_items_are_found_without_parts(whole_words_run, tmp_path):
-    folder = copy_without_parts(whole_words_run, tmp_path / "run")
+def test_tables_that_do_not_follow_from_the_items_are_found_without_parts(several_tokens_run, tmp_path):
+    folder = copy_without_parts(several_tokens_run, tmp_path / "run")
     for name in ("scores", "rates"):
         told = pl.read_parquet(folder / f"{name}.parquet")
         column = "repetitions" if name == "rates" else "repeated"
