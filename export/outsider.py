@@ -1,6 +1,6 @@
 """The outsider of `verify --torch`: it computes with transformers alone, from texts as a user has written them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,58 +24,51 @@ class Outsider:
 
     def masked(self, text: str, filled: Ids = (), masks: int = 1, query: int = 0, *, bos: bool = False) -> Any:
         ids, behind, *_ = self._around_mask(text, bos)
-        hidden = [] if self.is_causal else [self.tokenizer.mask_token_id] * masks
-        return self._logits([*ids, *filled, *hidden, *behind])[len(ids) + query - self.is_causal]
+        return self._at([*ids, *filled, *[self.tokenizer.mask_token_id] * masks, *behind], len(ids) + query)
 
-    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> list[tuple[int, ...]]:
-        (ids, _, before, after), found, special = self._around_mask(text, bos), [], {*self.tokenizer.all_special_ids}
+    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> Iterator[tuple[int, ...]]:
+        (ids, _, before, after), special = self._around_mask(text, bos), {*self.tokenizer.all_special_ids}
         for word in words:
-            tokens, stop = self._read(before + word + after, bos), len(before + word)
-            own = [(token, end) for token, (start, end), added, _ in tokens[len(ids) :] if start < stop and not added]
-            is_whole = [token for token, *_ in tokens[: len(ids)]] == ids and all(end <= stop for _, end in own)
-            read = tuple(token for token, _ in own)
-            found.append(read if is_whole and not {*read} & special else ())
-        return found
+            (read, spans, added, _), end = zip(*self._read(before + word + after, bos), strict=True), len(before + word)
+            own = [i for i in range(len(ids), len(read)) if spans[i][0] < end and not added[i]]
+            is_whole = [*read[: len(ids)]] == ids and all(spans[i][1] <= end and read[i] not in special for i in own)
+            yield tuple(read[i] for i in own) if is_whole else ()
 
     def span(self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool) -> Any:
         start, text = (before or "").strip(), text.strip()
-        unspaced = regex.search(rf"{_UNSPACED}[\W\d_]*\Z", start) and regex.match(rf"[\W\d_]*?{_UNSPACED}", text)
-        start = start and start + (joiner if joiner is not None else "" if unspaced else " ")
+        usual = "" if regex.search(rf"{_UNSPACED}[\W\d_]*\0[\W\d_]*{_UNSPACED}", f"{start}\0{text}") else " "
+        start = start and start + (usual if joiner is None else joiner)
         ids, ends, special, word = zip(*self._read(start + text, bos), strict=True)
         own, found = [place for place in range(len(ids)) if not special[place]], []
         room = longest - (len(ids) - len(own))  # tokens of the text in a window
         for number, place in enumerate(own):
-            if (start and ends[place][1] <= len(start.rstrip())) or (self.is_causal and not place):
-                continue
-            first, step = min(number - room // 2, len(own) - room), max(1, room // 2)
-            first = -((room - number - 1) // step) * step if self.is_causal else first
-            kept = [i for i in range(len(ids)) if special[i] or i in own[max(0, first) :][:room]]
-            hidden = {i for i in own if by_word and i > place and word[i] == word[place] is not None} | {place}
-            asked, row = [self.tokenizer.mask_token_id if i in hidden else ids[i] for i in kept], kept.index(place)
-            logits = self._logits(asked[:row])[-1] if self.is_causal else self._logits(asked)[row]
-            found.append(torch.tensor(logits).double().log_softmax(-1)[ids[place]])
+            if not (start and ends[place][1] <= len(start.rstrip())) and (place or not self.is_causal):
+                first, step = min(number - room // 2, len(own) - room), max(1, room // 2)
+                first = -((room - number - 1) // step) * step if self.is_causal else first
+                kept = [i for i in range(len(ids)) if special[i] or i in own[max(0, first) :][:room]]
+                hidden = {i for i in own if by_word and i > place and word[i] == word[place] is not None} | {place}
+                asked = [self.tokenizer.mask_token_id if i in hidden else ids[i] for i in kept]
+                found.append(torch.tensor(self._at(asked, kept.index(place))).double().log_softmax(-1)[ids[place]])
         return torch.tensor(found, dtype=torch.float64).numpy()
 
     def pair(self, first: str, second: str, max_length: int) -> Any:
         read = self.tokenizer(first, second, truncation=True, max_length=max_length, return_tensors="pt")
         return self.model(**read).logits[0].detach().numpy()
 
-    def _logits(self, ids: Ids) -> Any:
-        return self.model(input_ids=torch.tensor([ids])).logits[0].detach().numpy()
+    def _at(self, ids: Ids, place: int) -> Any:
+        read = ids[:place] if self.is_causal else ids  # a causal model reads only what stands before
+        return self.model(input_ids=torch.tensor([read])).logits[0, place - self.is_causal].detach().numpy()
 
     def _around_mask(self, text: str, bos: bool) -> tuple[list[int], list[int], str, str]:
         """The ids before a mask and those behind it; the texts before and behind it."""
-        mask = "[MASK]" if self.is_causal else self.tokenizer.mask_token
-        before, after = text.strip().split(mask)
-        before = regex.sub(r"\s+\Z", " ", before)
-        if self.is_causal:  # without EOS: the text goes on
-            ids = [own for i, (own, _, added, _) in enumerate(self._read(before.rstrip(), bos)) if not (i and added)]
-            return ids, [], before, ""
-        # A mask stands for a word's own token, which holds the space before it, unless no token is a space and letters.
-        spaced = [len(token) for token in self.tokenizer.get_vocab() if token.startswith((" ", "Ġ", "▁"))]
-        close = before if spaced and max(spaced) == 1 else before.rstrip()
-        ids = [token for token, *_ in self._read(close + mask + after, bos)]
-        place = ids.index(self.tokenizer.mask_token_id)
+        mask = "" if self.is_causal else self.tokenizer.mask_token
+        before, after = text.strip().split(mask or "[MASK]")
+        before, after = regex.sub(r"\s+\Z", " ", before), after if mask else ""  # a causal model reads nothing behind
+        # A mask stands for a word's own token, which holds the space before it, if a token is a space and letters.
+        takes = not mask or any(len(token) > 1 and token[0] in " Ġ▁" for token in self.tokenizer.get_vocab())
+        read = enumerate(self._read((before.rstrip() if takes else before) + mask + after, bos))
+        ids = [token for i, (token, _, added, _) in read if mask or not (i and added)]  # without EOS: the text goes on
+        place = ids.index(self.tokenizer.mask_token_id) if mask else len(ids)
         return ids[:place], ids[place + 1 :], before, after
 
     def _read(self, text: str, bos: bool) -> list[tuple[int, tuple[int, int], int, int | None]]:

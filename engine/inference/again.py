@@ -5,7 +5,7 @@ A kind of requests says how (`Kind.again`), from the rows of items.parquet alone
 Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -48,7 +48,7 @@ class Reference(Protocol):
         The mask stands for the tokens `filled` and so many `masks`; the one number `query` of them all is asked for.
         """
 
-    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> list[tuple[int, ...]]:
+    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> Iterable[tuple[int, ...]]:
         """The tokens of each word at the mask of a text; none for a word that is not tokens of its own there."""
 
     def span(

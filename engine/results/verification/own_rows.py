@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import regex
 
 from ...basics.errors import InputError
 from ...basics.paths import with_home
@@ -21,8 +22,10 @@ from .results import StoredStage
 COLUMNS = "columns"  # of the table, by their purpose: a key of the metadata
 _TEXTS, _LABELS = ("sentence", "good", "bad", "prefix", "targets"), ("groups", "cluster", "item", "pair", "acceptable")
 _FILE_NAME = "file name"  # a label that no column has
+_ONE = {"syntax/semantics": "syntax_semantics", "s-selection": "argument_structure"}  # of BLiMP: one label each
+Named = dict[str, Any]
 # Its row; what the row has, by the table's own names of columns; column, word and `repeats_word` of its target, if any.
-Asked = tuple[int, dict[str, Any], tuple[str, str, bool] | None]
+Asked = tuple[int, Named, tuple[str, str, bool] | None]
 
 
 def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check:
@@ -56,15 +59,44 @@ def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check
 
 
 def _wrong(path: Path, items: list[Asked], n: int | None, columns: tuple[list[str], ...]) -> str:
-    (table_rows, difference), (texts, labels, _) = other_reader(), columns
+    (table_rows, told, seen), (texts, labels, _) = other_reader(), columns
     number, by_row = 0, dict[int, list[Asked]]()
     for item in items:
         by_row.setdefault(item[0], []).append(item)
     for number, row in enumerate(table_rows(path, [*texts, *labels]), 1):
-        for _, own, target in by_row.get(number, []):
-            if said := difference(own, row, *columns, target):
-                return f"row {number}: {said}"
+        if number in by_row:
+            own = {seen(name): told(cell) for name, cell in row.items()}
+            own |= {name: seen(own[name]) for name in labels if own.get(name) is not None}
+            for _, there, target in by_row[number]:
+                said = _difference(there, own, *columns)
+                if not said and target and not can_repeat(seen(own[target[0]]), seen(own[texts[0]]), told=target[2]):
+                    said = f"{own[target[0]]!r} has repeats_word {target[2]}, but the file has {own[texts[0]]!r}"
+                if said:
+                    return f"row {number}: {said}"
     return "" if n in {None, number} else f"it has {number:,} rows, the run {n:,}"
+
+
+def _difference(item: Named, row: Named, texts: list[str], labels: list[str], found: list[str]) -> str:
+    """What items.parquet has and a row of the file does not; empty if nothing differs.
+
+    Labels are as a person sees them, texts without white space at their ends. `found` are columns found by their names.
+    """
+    for name in (own for own in (*texts, *labels) if own in item):
+        cell, there = row.get(name), None if item[name] is None else str(item[name]).strip()
+        if there not in {cell, _ONE.get(cell or "", cell)}:
+            return f"{name} is {there!r}, but the file has {cell!r}"
+        if name in found and name != name.lower() in row:
+            return f"{name} was taken for {name.lower()}, which the file has, too"
+    return ""
+
+
+def can_repeat(word: str, sentence: str, *, told: bool) -> bool:
+    """Whether a sentence can be told to have a word already, or not to have it, as a reader judges.
+
+    What is told as absent must not stand there alone, between the boundaries of words of Unicode (UAX 29).
+    """
+    word, sentence = word.casefold(), sentence.casefold().replace("[mask]", " ")
+    return word in sentence if told else not regex.search(rf"(?w)\b{regex.escape(word)}\b", sentence)
 
 
 def _as_named(item: dict[str, Any], columns: Mapping[str, Any], own: Mapping[str, str]) -> Asked:

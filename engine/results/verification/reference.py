@@ -114,10 +114,10 @@ def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> 
         return list(threads.map(ask, items))
 
 
-def other_reader() -> tuple[Callable[..., Any], Callable[..., str]]:
-    """What reads a user's table as an outsider, and what says how a row differs from an item."""
+def other_reader() -> tuple[Callable[..., Any], Callable[..., str | None], Callable[..., str]]:
+    """What reads a user's table as an outsider: its rows, what a cell says, and how a person sees a text."""
     with needs_extra("export", "--torch"):
-        return plugged("rows of a table"), plugged("difference of rows")
+        return plugged("rows of a table"), plugged("what a cell says"), plugged("what a person sees")
 
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:

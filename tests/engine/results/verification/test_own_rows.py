@@ -8,16 +8,16 @@ import pytest
 from negengine.engine.experiments import own_table
 from negengine.engine.inference.again import Draw
 from negengine.engine.results.verification.checks import Outcome
-from negengine.engine.results.verification.own_rows import check_own_rows
+from negengine.engine.results.verification.own_rows import can_repeat, check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
 from negengine.engine.text import spelling, table, table_cells, table_sources
-from negengine.export.own_rows import difference
 
 NFD = unicodedata.normalize("NFD", "nié")
 HEADER = "sentence,target,group,item\n"
 PROBE = {
     "plain.csv": HEADER + 'A robin is a [MASK].,bird,a,1\n"No, a trout is a  [MASK].",fish,b,1\n',
+    "spaces.csv": HEADER + '"A robin is a [MASK]. "," bird ",a,1\n "A trout is a [MASK].\u3000",fish,b ,1\n',
     "r.tsv": '"sentence"\t"target"\n"1"\t"A robin is a [MASK]."\t"bird"\n"2"\t"It is [MASK]."\t"red"\n',
     "missing.csv": HEADER + "A robin is a [MASK].,bird,a,NA\nA trout is a [MASK].,fish,b,\nIt is [MASK].,red,b,NA\n",
     "spelled.csv": HEADER + f"A robin is a [MASK].,bird,{NFD} ,1\nA trout is a [MASK].,fish,nié,1\n",
@@ -33,6 +33,7 @@ PROBE = {
     "twice.jsonl": ['{"sentence": "A robin is a [MASK].", "target": "bird", "target": "fish"}'],
 }
 PAIRS = {
+    "ends.csv": 'good,bad\n"He smokes. ","\u3000He smoke."\n',
     "joined.csv": "good,bad\nHe smokes.,He smoke.\ngood,bad\nShe sings.,She sing.\n",
     "unpaired.csv": "sentence,pair,ok\nHe smokes.,1,yes\nHe smoke.,1,no\nShe sings.,NA,yes\nShe sing.,NA,no\n",
 }
@@ -101,7 +102,7 @@ def checked(model, tmp_path):
 REFUSED = ("error.csv", "twice.jsonl", "joined.csv", "unpaired.csv")  # without the fault
 
 
-@pytest.mark.parametrize("name", [name for name in PROBE if name not in REFUSED])
+@pytest.mark.parametrize("name", [name for name in PROBE | PAIRS if name not in REFUSED])
 def test_the_program_as_it_is_reads_as_others_do(checked, name):
     found = checked(name)
     assert (found.outcome, found.detail) == (Outcome.OK, "")
@@ -130,10 +131,8 @@ def test_a_sign_that_does_not_stand_there_is_not_repeated(checked, monkeypatch):
     ("word", "text", "truth"), [("苹果", "我不喜欢吃苹果，我喜欢[MASK]。", True), ("हो", "वह ही [MASK]", False)]
 )
 def test_a_repetition_is_judged_as_a_reader_does(word, text, truth):
-    row = {"s": text, "t": word}
     for told in (True, False):
-        said = difference(row, row, ["s", "t"], [], [], ("t", word, told))
-        assert (said == "") is (told is truth)
+        assert can_repeat(word, text, told=told) is (told is truth)
 
 
 def test_verify_with_torch_reads_the_file_again_if_it_is_still_the_same(model, tmp_path):
