@@ -141,13 +141,17 @@ class RequestColumns(ABC):
         """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
         name = pl.col(item or PLACE_ROW).cast(pl.String)
         name = item_of(pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
+        keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
+        return {**keys, "cluster": self.clusters, **self.groups_of_rows}
+
+    @property
+    def groups_of_rows(self) -> dict[str, pl.Expr]:
+        """The keys that say which groups a row of the table is in."""
         groups = {column: pl.col(column).cast(pl.String) for column in self.groups}
         named = [pl.when(value.is_not_null()).then(pl.lit(column)) for column, value in groups.items()]
         known = pl.concat_list(named).list.drop_nulls() if named else pl.lit([], pl.List(pl.String))
-        keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
         splits = pl.concat_list(pl.lit(ALL), *groups.values()).list.drop_nulls()
-        columns = pl.concat_list(pl.lit(None, pl.String), known)
-        return {**keys, "cluster": self.clusters, "splits": splits, "columns": columns}
+        return {"splits": splits, "columns": pl.concat_list(pl.lit(None, pl.String), known)}
 
     def to_json(self) -> dict[str, Any]:
         known = {name: value for name, value in asdict(self).items() if value is not None}

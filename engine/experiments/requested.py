@@ -14,6 +14,7 @@ import polars as pl
 
 from ..basics.choices import Precision
 from ..basics.option import options_of
+from ..basics.printable import some
 from ..inference.again import Draw, Sample
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
@@ -34,7 +35,7 @@ from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
 from ..views.labels import minus
 from .experiment import Experiment
-from .finished_run import GROUP, OTHER, SummaryRun
+from .finished_run import GROUP, OTHER, SummaryRun, group_labels
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
@@ -189,16 +190,22 @@ class RequestedRun(SummaryRun):
         sides = pl.when(COMPARES).then(minus(GROUP, other)).otherwise(GROUP).alias("sides")
         shown = self.labelled.select(*self.summary.columns, sides)
         title = f"{self.declared.title or self.declared.name}: {self.model_name}"
-        notes = ["in brackets: 95 % intervals"]
-        return [Table(title, shown, columns, section="dataset", notes=notes, texts={"split": "sides"})]
+        return [Table(title, shown, columns, section="dataset", texts={"split": "sides"})]
 
     def remarks(self) -> list[str]:
         """What did not count, and why; what an audit found."""
         excluded = dict(self.record.metadata.get("excluded", {}))
-        reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
-        excluded |= dict(reasons.value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
+        reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)
+        excluded |= dict(reasons[WHY].value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
         told = [f"{self.declared.unit} excluded: {n:,} ({why})" for why, n in excluded.items()]
-        return [*told, *audit_sentences(audit_summary(self.record.counts))]
+        return [*told, *self.left_by_group(reasons), *audit_sentences(audit_summary(self.record.counts))]
+
+    def left_by_group(self, items: pl.DataFrame) -> list[str]:
+        """How many of these items, which did not count, are of each group; the most frequent first."""
+        known = by_split(items.select("^(splits|columns)$")).drop_nulls("column")
+        each = known.group_by("column", "split").len().sort("len", "split", descending=[True, False])
+        told = zip(group_labels(each), each["len"], strict=True)
+        return [f"excluded by group: {some([f'{label} {n:,}' for label, n in told], 8)}"] * (not each.is_empty())
 
     @property
     def grouped(self) -> Mapping[str, str]:

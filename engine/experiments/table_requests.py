@@ -25,7 +25,7 @@ from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..library.sentences import COLUMNS as SENTENCE_COLUMNS
 from ..library.sentences import OWN, PAIR
-from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
+from ..requests.items import ITEM, KEYS, SUMMARY_FILE, WHY
 from ..requests.metrics import refused
 from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
@@ -138,7 +138,8 @@ class TableRequests(Source):
         name = pl.col(ROW).cast(pl.String)
         bad = bad.with_columns(item=name if file is None else item_of(pl.lit(file), name))
         first = {name: pl.lit(good[name][0]) for name in ("dataset", "condition") if len(good)}
-        bad = bad.with_columns(**first, splits=pl.lit([ALL]))
+        groups = rows.left.with_columns(**self.columns.groups_of_rows).select("splits", "columns")
+        bad = bad.with_columns(**first).hstack(groups)
         found = pl.concat([good, bad], how="diagonal") if len(bad) else good
         found = complete(found.sort(ROW, maintain_order=True), self.kind, self.stimuli.title)
         if len(self.invalid):

@@ -36,6 +36,7 @@ class Rows(NamedTuple):
     frame: pl.DataFrame
     places: pl.DataFrame  # row and line of `PLACES`
     skipped: pl.DataFrame  # of `PLACES`
+    left: pl.DataFrame  # what stands in these
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ class Table:
         Labels are those that count.
         """
         rows = self.seen(number, check)
-        return rows._replace(frame=self.labelled(rows.frame))
+        return rows._replace(frame=self.labelled(rows.frame), left=self.labelled(rows.left))
 
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
@@ -140,7 +141,8 @@ class Table:
         reasons += [] if check is None else [check(self.labelled(frame))]
         places = places.with_columns(pl.coalesce(reasons).alias("reason"))
         is_good = places["reason"].is_null()
-        return Rows(frame.filter(is_good), places.filter(is_good).drop("reason"), places.filter(~is_good))
+        good, bad = ((frame.filter(own), places.filter(own)) for own in (is_good, ~is_good))
+        return Rows(good[0], good[1].drop("reason"), bad[1], bad[0])
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with each label in one spelling; null where no value stands. Whole numbers stay numbers."""

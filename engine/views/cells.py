@@ -42,8 +42,8 @@ def section_ends(table: Table) -> list[bool]:
 
 
 def with_unit(column: Column) -> str:
-    """The heading, with the unit in brackets where neither the heading nor the figures have it."""
-    heading, unit = printable(column.heading), column.unit
+    """The heading, with the unit in brackets where no heading, figure or value beside an interval has it."""
+    heading, unit = printable(column.heading), column.unit if column.value else ""
     return heading if unit in heading or unit == column.suffix else f"{heading} ({unit})".strip()
 
 

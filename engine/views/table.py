@@ -8,10 +8,12 @@ import polars as pl
 
 from ..basics.frames import no_negative_zero
 from ..basics.named import plugged
+from ..statistics.clusters import FEWEST
 
-PERCENT = frozenset({"%", "percentage points", "points"})  # units of hundredths
+PERCENT = frozenset({"%", "percentage points"})  # units of hundredths
+INTERVAL = "in square brackets: 95 % interval"
 NO_INTERVAL = (
-    "no interval: items of fewer than five clusters, or items that are all alike, do not show how the value varies"
+    f"no interval: items of fewer than {FEWEST} clusters, or items that are all alike, do not show how the value varies"
 )
 
 
@@ -85,13 +87,6 @@ class Table:
         named += [*filter(None, [self.section]), *self.texts, *self.texts.values()]
         if missing := [name for name in named if name not in self.frame.columns]:
             raise ValueError(f"{self.title}: the frame has no column {missing[0]!r}")
-        bare = [
-            (pl.col(column.value).is_not_null() & pl.col(column.low).is_null()).any()
-            for column in self.columns
-            if column.value is not None and column.low is not None and column.interval is None
-        ]
-        if bare and NO_INTERVAL not in self.notes and self.frame.select(pl.any_horizontal(bare)).item():
-            object.__setattr__(self, "notes", [*self.notes, NO_INTERVAL])
 
     @property
     def figures(self) -> pl.DataFrame:
@@ -100,9 +95,18 @@ class Table:
         return no_negative_zero(self.frame.drop(digits | set(self.texts.values())))
 
     @property
+    def told(self) -> list[str]:
+        """The notes; before them, what square brackets are, and behind them, why a value has none."""
+        shown = [own for own in self.columns if own.value is not None and own.low is not None and own.interval is None]
+        has = [self.frame[own.low].is_not_null() for own in shown if own.low]
+        known = [self.frame[own.value].is_not_null() for own in shown if own.value]
+        bare = any((one > other).any() for one, other in zip(known, has, strict=True))
+        return [*[INTERVAL] * any(own.any() for own in has), *self.notes, *[NO_INTERVAL] * bare]
+
+    @property
     def sentences(self) -> list[str]:
-        """The notes, then the remarks."""
-        return [*self.notes, *self.remarks]
+        """What is told, then the remarks."""
+        return [*self.told, *self.remarks]
 
     def __repr__(self) -> str:
         text: str = plugged("tables in a terminal")([self], shutil.get_terminal_size().columns)

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..basics.printable import isolated_lines, printable
-from .cells import cell_parts, is_text, section_ends
+from .cells import cell_parts, is_text, section_ends, with_unit
 from .formats import WIDTH, Format
 from .table import Column, Table
 
@@ -49,7 +49,7 @@ def _drawn(table: Table, width: int) -> Group:
     constant = _constant(table, rows)
     same = ([printable(table.columns[i].heading), rows[0][i]] for i in constant if rows[0][i])
     said = ", ".join(": ".join(filter(None, own)) for own in same)
-    notes = [*filter(None, [said]), *map(printable, table.notes)]
+    notes = [*filter(None, [said]), *map(printable, table.told)]
     kept = [i for i in range(len(table.columns)) if i not in constant]
     words = [is_text(table.columns[i], table) for i in kept]
     lines = [[row[i] for i in kept] for row in rows]
@@ -65,7 +65,7 @@ def _drawn(table: Table, width: int) -> Group:
         one = RichTable(show_lines=is_stacked)
         fitted = _fitted([least[i] for i in piece], [whole[i] for i in piece], width)
         for i, own in zip(piece, fitted, strict=True):
-            heading, fixed = Text(printable(columns[i].heading), no_wrap=False), not columns[i].wrap
+            heading, fixed = Text(with_unit(columns[i]), no_wrap=False), not columns[i].wrap
             side: Literal["left", "right"] = "left" if words[i] else "right"
             one.add_column(heading, justify=side, no_wrap=fixed, overflow="fold", width=own)
         for row, ends in zip(lines, section_ends(table), strict=True):
@@ -81,14 +81,14 @@ def _widths(
     """How wide each column is at least, by its longest word (figures have one line each), and with its whole text."""
     least, whole = [], []
     for i, column in enumerate(columns):
-        heading = printable(column.heading)
+        heading = with_unit(column)
         lines = [line for row in rows for line in row[i].split("\n")]
         is_broken = column.wrap and words[i]
         longest = (min(cell_len(word), _FOLDED) for line in lines for word in line.split())
         least.append(
             max([*map(cell_len, heading.split()), *(longest if is_broken else map(cell_len, lines))], default=0)
         )
-        whole.append(max(least[i], cell_len(heading), *map(cell_len, lines)))
+        whole.append(max(least[i], cell_len(column.heading), *map(cell_len, lines)))  # a unit may stand below it
     return least, whole
 
 

@@ -29,7 +29,7 @@ from .choice_columns import Columns
 _column = partial(Option, metavar="COLUMN")
 CHANCE = "chance"
 _SHOWN = {  # metric → heading, and what a note says of it
-    "accuracy": ("accuracy", "share of items whose right candidate has the largest log-likelihood, with 95 % interval"),
+    "accuracy": ("accuracy", "share of items whose right candidate has the largest log-likelihood"),
     "accuracy_per_token": ("per token", "the same for the log-likelihood divided by the number of tokens"),
     "accuracy_per_byte": ("per byte", "the same for the log-likelihood divided by the number of bytes"),
     "accuracy_pmi": ("pmi", "the same for the log-likelihood less that of the candidate without its context"),
@@ -59,7 +59,7 @@ class ChoiceRun(SpanRun):
         values = [Values(heading, metric, interval=metric == "accuracy") for metric, (heading, _) in shown.items()]
         columns: list[Column | Values] = [Column("group", "split"), Column("items", "n"), *values]
         notes = [f"{heading}: {said}" for heading, said in shown.values()]
-        return [View("Choices: {model} (%)", ("split",), columns, notes=notes).table(self)] if values else []
+        return [View("Choices: {model}", ("split",), columns, notes=notes).table(self)] if values else []
 
     def remarks(self) -> list[str]:
         items, said = self.items, super().remarks()

@@ -76,7 +76,7 @@ def _keys(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 ACCURACY = View(
-    "Expected word among the first k: {model} (%)",
+    "Expected word among the first k: {model}",
     CELLS,
     [
         *_NAMES,
@@ -94,7 +94,7 @@ ACCURACY = View(
     notes=[f"±: standard deviation between the shuffles; {_OUTSIDE}"],
 )
 PREFERENCE = View(
-    "Good completion more probable than the bad: {model} (%)",
+    "Good completion more probable than the bad: {model}",
     CELLS,
     [
         *_NAMES,
@@ -112,7 +112,7 @@ PREFERENCE = View(
     notes=[f"> {THRESHOLD}: preferred by more than that; {_OUTSIDE}"],
 )
 MAIN = View(
-    "Diagnostics: {model} (%)",
+    "Diagnostics: {model}",
     ("dataset",),
     [
         Column("data set", "dataset"),

@@ -186,7 +186,7 @@ class Gh22Run(RequestedRun):
             drops = [Values(f"rank {i}", f"drop@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
             made += [
                 View(
-                    f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
+                    f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb)",
                     ("pattern",),
                     [
                         Column("n°", "number"),
@@ -200,7 +200,7 @@ class Gh22Run(RequestedRun):
                     section="number",
                 ),
                 View(
-                    f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
+                    f"GH22, {variant}: drop P − N, and p (Holm)",
                     ("pattern",),
                     [Column("n°", "pattern"), *drops],
                     where=own,

@@ -46,7 +46,7 @@ _CORPUS, _SPLIT = Column("corpus", "dataset"), Column("group", "split")
 _RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("column").eq_missing(RELATION)
 _FACTS = (pl.col("condition") == ORIGINAL) & ~_RELATION
 NEGATIONS = View(  # Table 1
-    "Queries and their negations: {model} (%)",
+    "Queries and their negations: {model}",
     ("dataset", "split"),
     [
         _CORPUS,
@@ -59,7 +59,7 @@ NEGATIONS = View(  # Table 1
     notes=["means over facts, in brackets over relations"],
 )
 PRECISION = View(
-    "Precision: {model} (%)",
+    "Precision: {model}",
     ("dataset", "condition"),
     [
         _CORPUS,

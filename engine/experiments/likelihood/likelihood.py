@@ -55,7 +55,7 @@ _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
 _SPLIT = Column("group", "split")
 _PAIRS = View(
-    "Minimal pairs: {model} (%)",
+    "Minimal pairs: {model}",
     ("split",),
     [
         _SPLIT,
@@ -65,11 +65,12 @@ _PAIRS = View(
         Values("ties", "ties"),
     ],
     notes=[
-        "accuracy: share of pairs whose good sentence is the more probable one, with 95 % interval",
+        "accuracy: share of pairs whose good sentence is the more probable one",
         "per token: the same for the log-likelihood divided by the number of tokens",
         f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
     ],
 )
+_LOGARITHM: Mapping[str, Any] = {"decimals": 2, "unit": "natural logarithm"}
 _PROBABLE = replace(
     ACCURACIES,
     metric=_MEAN,
@@ -77,7 +78,7 @@ _PROBABLE = replace(
     caption="Log-probability per token in each group.",
     zero=False,
     scale=1,
-    unit="natural logarithm",
+    unit=_LOGARITHM["unit"],
 )
 _SENTENCE = ("sentence", "text")
 _BLIMP = "blimp"  # whose tables are also read from a user's own folder
@@ -137,10 +138,10 @@ class LikelihoodRun(SpanRun):
             [
                 _SPLIT,
                 Column("sentences", "n"),
-                *(Values(heading, metric, interval=True, style={"decimals": 2}) for heading, metric in named),
+                *(Values(heading, metric, interval=True, style=_LOGARITHM) for heading, metric in named),
                 Values(f"{pseudo}perplexity", PERPLEXITY, style={"significant": 4}),
             ],
-            notes=["means over sentences with 95 % intervals, natural logarithms"],
+            notes=["means over sentences"],
         )
         return [view.table(self)]
 

@@ -156,7 +156,7 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
         effects.append(" to ".join(dict.fromkeys((*known[:1], *known[-1:]))))
     if min(pairs, verbs) < FEWEST:
         kind = "pairs" if pairs < FEWEST else "verbs"
-        notes.append(f"95 % interval: none, because fewer than five {kind} do not show how {kind} differ")
+        notes.append(f"95 % interval: none, because fewer than {FEWEST} {kind} do not show how {kind} differ")
     elif all(effects):
         notes.append(
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"

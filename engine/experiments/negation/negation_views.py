@@ -168,7 +168,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
         ],
         notes=[
             "both, only first, only second, neither: in how many triplets the verb is repeated",
-            "in square brackets: 95 % interval, for which pairs and verbs are clusters",
+            "pairs and verbs are clusters for the interval",
             "first − second is the drop of the second, if the first is the selecting pattern",
         ],
     )

@@ -72,7 +72,7 @@ _ROWS = pl.DataFrame(
 )
 _PAIRS = (Column("data", "dataset"), Column("pairs", "kind"), Column("n", "n"))
 ACCURACY = View(
-    "Accuracy on pairs with negation: {model} (%)",
+    "Accuracy on pairs with negation: {model}",
     ("dataset", "condition", "split"),
     [
         *_PAIRS,
@@ -84,7 +84,7 @@ ACCURACY = View(
     section="dataset",
 )
 DROPS = View(
-    "Drops from the original dev set, with 95 % intervals",
+    "Drops from the original dev set",
     ("dataset", "condition", "split"),
     [
         *_PAIRS,
@@ -99,7 +99,7 @@ DROPS = View(
 _IS_LABEL = (pl.col("condition") == NEW) & pl.col("metric").is_in(list(LABEL_SHARES.values()))
 _LABEL = pl.col("metric").replace_strict(list(LABEL_SHARES.values()), list(map(str, LABEL_SHARES)), default=None)
 LABELS = View(
-    "Labels of the new pairs, in brackets the paper's (%)",
+    "Labels of the new pairs, in brackets the paper's",
     ("dataset", "label"),
     [
         Column("data", "dataset"),

@@ -108,10 +108,11 @@ class ProbeRun(TableRun):
         return tables(self)
 
     def remarks(self) -> list[str]:
-        said, n = list[str](), len(self.skipped)
-        if n:
+        said, skipped = list[str](), self.items.drop_nulls(WHY).unique(ROW, keep="first", maintain_order=True)
+        if n := len(skipped):
             why = f"the column {WHY} of {self.folder / ITEMS_FILE} has the reasons"
             said.append(f"{n:,} of {counted(self.items[ROW].n_unique(), 'row')} were skipped; {why}")
+            said += self.left_by_group(skipped)
         if self._several:
             method = self.record.identity["method"]
             asked = f"{self._several:,} of {counted(len(self.asked), 'target')}"

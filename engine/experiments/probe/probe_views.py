@@ -26,7 +26,7 @@ _QUESTIONS = {
     _TARGETS: "Which target does the model prefer?",
     _SKIPPED: "Which rows were skipped?",
 }
-_LOGARITHM = {"decimals": 2, "wrap": False}
+_LOGARITHM = {"decimals": 2, "unit": "natural logarithm", "wrap": False}
 _N = Column("n", "n", wrap=False)
 _TEST = "sign flips of clusters, or of rows without a cluster"
 _OF_TARGETS = pl.col("condition") != pl.col("other_condition")  # of differences; the others are of groups
@@ -98,7 +98,7 @@ def _verdict(run: "ProbeRun") -> list[str]:
 
 
 def _targets(run: "ProbeRun") -> Table:
-    notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
+    notes = ["first choice: rows in which the target is the model's first choice"]
     judged = CORRECT in run.metrics
     if judged:
         notes.append("correct: a wanted target is the first choice, or an unwanted one is not")
@@ -123,7 +123,7 @@ def _targets(run: "ProbeRun") -> Table:
 
 
 def _groups(run: "ProbeRun") -> Table:
-    notes = ["first group minus second, with 95 % intervals"]
+    notes = ["first group minus second"]
     if run.columns.groups and run.columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
     keys = [["condition", "pair", run.grouped[column]] for column in run.columns.groups]
@@ -167,7 +167,7 @@ def _target_pairs(run: "ProbeRun") -> Table:
         section="condition",
         notes=[
             "preferred: rows in which the first target is more probable than the second",
-            "log-probability: first target minus second, with 95 % intervals",
+            "log-probability: first target minus second",
         ],
         compares=True,
         test=_TEST,
@@ -179,7 +179,7 @@ def _target(run: "ProbeRun") -> list[Column]:
 
 
 def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Column | Values]:
-    heading, style = ("first choice", {**POINTS, "unit": "points"})
+    heading, style = ("first choice", POINTS)
     if metric == LOGPROB:
         heading, style = "log-probability", {**_LOGARITHM, "signed": True}
     found: list[Column | Values] = [Values(heading, metric, interval=True, style=style)]

@@ -28,6 +28,7 @@ from .estimates import (
     key_columns,
     labelled,
     main_items,
+    other_items,
     outcomes_of,
     texts_of,
 )
@@ -46,6 +47,7 @@ class Comparison(Shown):
         rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
         fitting: The tables of `before` for a terminal of 80 columns, where they differ.
         after: For runs of two models: on how many items both have an outcome, such as a right answer, one or neither.
+        other: Where the models have other items, a line that says so.
     """
 
     frame: pl.DataFrame
@@ -54,6 +56,7 @@ class Comparison(Shown):
     before: Sequence[Table] = field(default=())
     fitting: Sequence[Table] | None = None
     after: Sequence[Table] = ()
+    other: Sequence[str] = ()
 
     def tables(self) -> list[Table]:
         return [*self.before, self.table, *self.after]
@@ -111,9 +114,10 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     frame = paired_differences(sides, keys)
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
-    items = {name: main_items(own, known) for name, own in outcomes.items()}
-    found = estimates(items, GROUP, runs[0].drop_of)
-    before, fitting = (estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING))
+    items = {name: main_items(own, known, every=True) for name, own in outcomes.items()}
+    every = estimates(items, GROUP, runs[0].drop_of)
+    found, other = every.filter(pl.col("column").is_null()), other_items(every)
+    before, fitting = (estimates_tables(found, runs[0].clusters, most=most, about=other) for most in (PRINTED, FITTING))
     if len(runs) == 2:
         table = differences_table(between(*names), frame, SHOWN, runs[0].clusters)
     else:
@@ -127,7 +131,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
         table = replace(table, notes=[*table.notes, f"which sentence is the more probable one: {said}"])
     table = replace(table, notes=[*table.notes, *other_vocabularies(runs, frame)])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
-    return Comparison(frame, table, found, before, fitting, after)
+    return Comparison(frame, table, found, before, fitting, after, other)
 
 
 def between(first: str, second: str) -> str:
@@ -193,7 +197,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
         f"{n}clusters: {range_} {clusters}",
-        f"difference [95 % interval]: in {POINTS}, other numbers with three decimals in their own unit",
+        f"difference: in {POINTS}, other numbers with three decimals in their own unit",
         f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
         correction_note(frame, f"by sign flips of clusters{tests}", ""),
     ]

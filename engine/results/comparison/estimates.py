@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.printable import some
 from ...experiments.finished_run import group_labels
 from ...experiments.gh22.gh22 import DATASET as GH22
 from ...experiments.negation.negation_runs import DATASET
@@ -165,22 +166,32 @@ def blocks(found: pl.DataFrame, keys: Sequence[str] = SHOWN) -> Iterator[Block]:
             yield Block(own, unit == PERCENT, falls, varying, constant)
 
 
+_NAMED = 6  # groups with other items
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
 _CATEGORY, _HEADING = "category", "heading"
-OTHER_ITEMS = (
-    "not all models have the same items, so figures beside each other are not about the same ones; `compare` tests "
-    "each two models on the items of both"
-)
+OTHER_ITEMS = "not all models have the same items, so figures beside each other are not about the same ones"
+_TESTED = "`compare` tests each two models on the items of both"
 
 
 def other_items(found: pl.DataFrame, group: str = "") -> list[str]:
     """A line where models, or runs, have other items in the same group, such as skipped rows; none where they do not.
 
-    `found` has items, or else n; columns of `GROUP` or a category, and `group` beside them, name what is compared.
+    `found` has items, or else n; columns of `GROUP` or a category, and `group` beside them, name what is compared. The
+    line names the groups, with the n of each model where these differ.
     """
     keys = [name for name in dict.fromkeys((*GROUP, _CATEGORY, group)) if name in found.columns]
     same = "items" if "items" in found.columns else "n"
-    return [OTHER_ITEMS] * bool((found.group_by(keys).agg(pl.col(same).n_unique())[same] > 1).any())
+    other = found.group_by(keys, maintain_order=True).agg(same, pl.col("n").alias("each"))
+    other = labelled(other.filter(pl.col(same).list.n_unique() > 1))
+    if other.is_empty():
+        return []
+    named = [name for name in dict.fromkeys(("dataset", "condition", "split", group)) if name in other.columns]
+    label = category(other, differing(other, named) or named[-1:]) if named else other[_CATEGORY]
+    told: dict[str, str] = {}
+    for name, numbers in zip(label, other["each"], strict=True):
+        many = f" (n = {', '.join(f'{n:,}' for n in numbers)})" if numbers.n_unique() > 1 else ""
+        told.setdefault(name, f"{name}{many}")
+    return [f"{OTHER_ITEMS}: {some([*told.values()], _NAMED)}; {_TESTED}"]
 
 
 def models_in_rows(
@@ -215,11 +226,14 @@ def models_in_rows(
             shown["beside"] = n
         columns.append(Column(heading, value, **style, **shown))
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
-    return Table(title, frame, columns, notes=[*notes, *said, *other_items(points)], texts=texts, leads=MODEL)
+    return Table(title, frame, columns, notes=[*notes, *said], texts=texts, leads=MODEL)
 
 
-def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
-    """A table for rates, and one for other numbers; with more than `most` columns a row for each model and category."""
+def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Sequence[str]) -> list[Table]:
+    """A table for rates, and one for other numbers; with more than `most` columns a row for each model and category.
+
+    `about` are notes of both, see `other_items`.
+    """
     tables = []
     for block in blocks(found):
         own, falls = block.frame, block.falls
@@ -230,8 +244,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         in_clusters = bool((own["clusters"] < own["n"]).any())
         counts: list[int] = own["clusters"].unique().sort().to_list()
         many = " to ".join(f"{end:,}" for end in dict.fromkeys((counts[0], counts[-1])))
-        kinds = f"; clusters: {many} {clusters}{' and verbs' if falls else ''}" if in_clusters else ""
-        notes.append(f"[95 % interval]{kinds}")
+        notes += [*[f"clusters: {many} {clusters}{' and verbs' if falls else ''}"] * in_clusters, *about]
         value, low, high = block.figures
         unit = (POINTS if falls else PERCENT) if block.is_rate else ""
         numbers = ("n", "clusters", "items")
@@ -254,6 +267,5 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         shown = shown.with_columns(pl.col("value", "low", "high") / scale)
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)
-        notes += other_items(rows)
         tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))
     return tables

@@ -86,7 +86,7 @@ class Groups(Shown):
             ]
             notes = [
                 *block.constant,
-                f"{'in percent; ' if block.is_rate else ''}[95 % interval]; clusters: {self.clusters}"
+                f"{'in percent; ' if block.is_rate else ''}clusters: {self.clusters}"
                 + (" (and verbs for the interval)" if block.falls else ""),
                 f"effect on the {figure} of all: by how much the group raises or lowers the {figure} of all items",
             ]

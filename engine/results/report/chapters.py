@@ -208,7 +208,9 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
         own = figure.plot.data
         own = own.filter("is_own") if "is_own" in own.columns else own  # beside others, such as the paper's points
         points.append(own.select(pl.lit(name).alias(MODEL), "n", category=plot.y, value=plot.x, **ends))
-    return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points), unit=plot.unit)]
+    every = pl.concat(points)
+    title = f"Models in rows: {plot.title}"
+    return [models_in_rows(title, every, unit=plot.unit, notes=other_items(every))]
 
 
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Section], list[str]]:
@@ -235,8 +237,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
         drawn = _difference_figure(own, table, first, second, file)
         figures += drawn
         tables += [] if drawn else [table]
-    alike = [] if comparison.rates is None else other_items(comparison.rates)
-    return [Section("Paired differences", said, figures=figures, tables=tables)], alike
+    return [Section("Paired differences", said, figures=figures, tables=tables)], list(comparison.other)
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:

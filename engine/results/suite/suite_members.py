@@ -16,7 +16,16 @@ from ...library.run import Run
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table
-from ..comparison.estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
+from ..comparison.estimates import (
+    FITTING,
+    GROUP,
+    PRINTED,
+    estimates,
+    estimates_tables,
+    main_items,
+    other_items,
+    outcomes_of,
+)
 from ..finished import open_run
 from .suite_file import SuiteFile, SuiteModel, SuiteProbe, chain, folder_name, settings_of
 
@@ -131,7 +140,7 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
     for probe in dict.fromkeys(member.probe.label for member, _ in finished):
         own = found.filter(pl.col("probe") == probe)
         runs = [run for member, run in finished if member.probe.label == probe]
-        notes: list[str] = []
+        notes, about = list[str](), other_items(own) if len(own) else []
         if fitting and (count := own.select(GROUP).n_unique() if len(own) else 0) > PRINTED:
             whole = own.filter(pl.col("column").is_null())
             first = own.select(GROUP).unique(maintain_order=True).head(PRINTED)
@@ -143,6 +152,6 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
         own = own.select(
             [name for name in own.columns if own[name].null_count() < len(own) or name in {"low", "high", "column"}]
         )
-        made = estimates_tables(own, runs[0].clusters, most=FITTING if fitting else PRINTED)
+        made = estimates_tables(own, runs[0].clusters, most=FITTING if fitting else PRINTED, about=about)
         tables += [replace(table, title=f"{probe}: {table.title}", notes=[*table.notes, *notes]) for table in made]
     return tables

@@ -107,7 +107,7 @@ def _figure(block: Block, probe: str) -> Figure:
         Column("n", "n", wrap=False),
         Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
-    notes = ["[95 % interval]", *block.constant, *notes, *other_items(own)]
+    notes = [*block.constant, *notes, *other_items(own)]
     title, frame = f"{probe} over training: {what}", points.drop("category")
     table = Table(title, frame, columns, notes=notes, texts=texts_of(frame))
     alt = (

@@ -76,7 +76,7 @@ def lama():
     logprobs = {f"{name}_logprob": [word and -0.25 * len(word) for word in words] for name, words in tops.items()}
     queries = {"text": ["Birds can [MASK] .", "Birds cannot [MASK] .", "No negation [MASK] ."]}
     queries |= {"role": [None, "negated", None], "item": ["1", "1", "2"], "why": [None] * 3}
-    queries |= {"dataset": ["TREx"] * 3, "condition": ["original"] * 3}
+    queries |= {"dataset": ["TREx"] * 3, "condition": ["original"] * 3, "splits": [["all"]] * 3}
     return values(*cells), pl.DataFrame(queries | tops | logprobs)
 
 
@@ -118,7 +118,8 @@ def gh22():
         )
         summary.append(row)
     summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
-    return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None})
+    items = {"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None, "splits": [["all"]] * 3}
+    return summary, pl.DataFrame(items)
 
 
 def nli():

@@ -11,7 +11,7 @@ from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
 from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
-from negengine.engine.views.table import NO_INTERVAL
+from negengine.engine.views.table import INTERVAL, NO_INTERVAL
 from negengine.engine.views.to_csv import flat
 from negengine.engine.views.to_latex import latex, to_latex
 
@@ -43,7 +43,9 @@ def test_people_see_title_columns_sections_and_notes():
         == (
             "Drops: mini\n"
             "┏━━━━━━━━━┳━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┳━━━━━━━━━━┓\n"
-            "┃ pattern ┃        drop ┃ 95 % interval ┃ triplets ┃\n"
+            "┃         ┃        drop ┃               ┃          ┃\n"
+            "┃         ┃ (percentage ┃               ┃          ┃\n"
+            "┃ pattern ┃     points) ┃ 95 % interval ┃ triplets ┃\n"
             "┡━━━━━━━━━╇━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━╇━━━━━━━━━━┩\n"
             "│ CpTn    │ 83.2 (44.7) │  80.9 to 85.4 │    1,200 │\n"
             "│ CnTp    │        97.8 │  96.7 to 98.6 │    1,200 │\n"
@@ -145,15 +147,15 @@ def test_an_empty_table_can_be_written_and_without_tables_there_is_no_text():
 
 @pytest.mark.parametrize("form", [form for form in output_formats() if form != "csv"])
 def test_a_value_without_an_interval_is_explained_below_its_table(form):
-    """Not so where nothing stands in the cell, or where the interval is another column's."""
+    """Not so where nothing stands in the cell, or where the interval is another column's. No interval is promised."""
     rate = Column("rate", "drop", low="low", high="high")
-    shown = Table("Rates", FRAME, [rate])
-    assert not shown.notes
-    for frame in (FRAME.with_columns(low=None, high=None), FRAME.with_columns(low=pl.col("low").replace(0.809, None))):
-        told = replace(Table("Rates", frame, [rate], notes=["one"]), title="Again")
-        assert list(told.notes) == ["one", NO_INTERVAL]
-        assert NO_INTERVAL[:30] in render([told], form)
-        assert not Table("Rates", frame, COLUMNS).notes
+    assert Table("Rates", FRAME, [rate]).told == [INTERVAL]
+    none, some = FRAME.with_columns(low=None, high=None), FRAME.with_columns(low=pl.col("low").replace(0.809, None))
+    for frame, said in ((none, ["one", NO_INTERVAL]), (some, [INTERVAL, "one", NO_INTERVAL])):
+        told = replace(Table("Rates", FRAME, [rate], notes=["one"]), frame=frame)
+        assert told.told == said
+        assert [line in render([told], form) for line in (INTERVAL[:20], NO_INTERVAL[:30])] == [INTERVAL in said, True]
+        assert not Table("Rates", frame, COLUMNS).told
 
 
 def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
@@ -222,8 +224,8 @@ def test_a_text_stands_in_place_of_a_figure_and_a_heading_has_its_unit_once():
     assert cells(table) == [["about a half (about a half)"], ["0.25 (0.25)"]]
 
     for heading, shown in {"drop": "drop (%)", "repetition %": "repetition %", "": "(%)"}.items():
-        assert with_unit(Column(heading, unit="%")) == shown
-        assert with_unit(Column(heading, unit="%", suffix="%")) == heading  # it stands behind each figure
+        assert with_unit(Column(heading, "rate", unit="%")) == shown
+        assert with_unit(Column(heading, "rate", unit="%", suffix="%")) == heading  # it stands behind each figure
 
 
 def test_a_text_is_shown_as_it_is():

@@ -261,7 +261,7 @@ def test_triplets_of_few_pairs_or_verbs_have_no_interval_and_the_table_says_why(
     one = rates(found, alike, ["CpTp", "CpTn", "CnTp"], selecting="CpTp")
     assert one["drop"].to_list() == pytest.approx([0, 50, 75])
     assert one["drop_low_two_way", "drop_high_two_way"].null_count().row(0) == (3, 3)
-    told = f"95 % interval: none, because fewer than five {kind} do not show how {kind} differ"
+    told = f"95 % interval: none, because fewer than 5 {kind} do not show how {kind} differ"
     selection = {"model": "m", "coreference": "pronoun"}
     assert told in rates_table(one, PATTERNS, selection, {}).notes
     assert not [note for note in rates_table(RATES, PATTERNS, selection, {}).notes if "none, because" in note]

@@ -157,7 +157,7 @@ def test_what_is_read_otherwise_is_told_before_and_after_a_run_and_in_the_method
 
 
 def test_bad_rows_are_skipped_and_listed(ask):
-    found = ask(BAD, skip_bad=True)
+    found = ask({**BAD, "group": ["a", "b", "b", "a", None]}, skip_bad=True)
     assert found.items["row"].to_list() == [1, 2, 3, 4, 5]
     assert found.items["why"].to_list() == [None, *REASONS]
     assert (
@@ -166,7 +166,8 @@ def test_bad_rows_are_skipped_and_listed(ask):
     )
     assert found.skipped.rows() == list(zip([2, 3, 4, 5], REASONS, strict=True))
     why = f"the column why of {found.folder / 'items.parquet'} has the reasons"
-    assert found.remarks() == [f"4 of 5 rows were skipped; {why}"]
+    told, by_group, *_ = found.remarks()
+    assert (told, by_group) == (f"4 of 5 rows were skipped; {why}", "excluded by group: b 2, a 1")
     assert found.sentences().height == set(found.summary["n"]).pop() == 1
     assert not ng.verify(found, sample=5).damage
 

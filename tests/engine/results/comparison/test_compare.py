@@ -308,13 +308,27 @@ def test_a_line_says_that_models_have_other_items_also_where_they_have_as_many()
         compared, groups = ng.compare(*given), ng.by_group(*given, by="gender")
         assert (compared.rates["items"].n_unique() == 1) == alike
         for table in (*compared.before, *(compared.fitting or ()), *groups.tables()):
-            assert (OTHER_ITEMS in table.notes) != alike, table.title
+            assert any(OTHER_ITEMS in note for note in table.notes) != alike, table.title
+    assert not any("(n = " in note for note in compared.other)
+
     assert one.outcomes()["item"].n_unique() == other.outcomes()["item"].n_unique() == 39
     assert compared.frame["n"].to_list() == [38]
     (notes,) = (table.notes for table in ng.compare(*runs).before)
     assert any("clusters: 10 " in note for note in notes)
     told = heading_of("split", pl.DataFrame({"dataset": ["GH22", "GH22"]}))
     assert (told, heading_of("split", pl.DataFrame({"dataset": ["GH22", "D"]}))) == ("pattern and rank", "group")
+
+
+def test_the_line_names_the_groups_with_other_items_and_their_n():
+    (run,) = made("a")[:1]
+    own = run.outcomes("gender").rename({"by": "gender"})
+    whole = own.with_columns(split=pl.lit("all"), column=pl.lit(None, pl.String))
+    both = pl.concat([whole, own.with_columns(split="gender", column=pl.lit("gender"))])
+    fewer = both.filter(pl.col("item") != own.filter(gender="m")["item"][0])
+    found = ng.compare(plain("one", both), plain("two", fewer))
+    (line,) = found.other
+    assert "all (n = 40, 39), m (n = 20, 19);" in line
+    assert all(line in table.notes for table in (*found.before, *(found.fitting or ())))
 
 
 def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_move_most():
