@@ -107,7 +107,7 @@ INCOMPLETE = 3  # the exit status where nothing is wrong, but not everything tha
 PRINTING = [option_field("form", options.FormatOption, TABLE), option_field("as_json", options.Json, False)]
 
 
-_IN_FP32 = "fp32: the reference model; mixed: with --device webgpu alone; auto: by the device."
+_IN_FP32 = "fp32 and auto: the reference model decides; mixed is for select, score, gh22 and nli."
 
 
 def run_command(

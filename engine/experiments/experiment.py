@@ -83,8 +83,7 @@ class Experiment(ABC):
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         """Run the one stage, or its unfinished parts."""
         stage = self.stage(model.exported)
-        in_fp32 = model.opening.is_mixed and all(own.is_reference for own in model.devices)
-        if in_fp32 and not isinstance(stage, MixedStage):
+        if model.opening.is_mixed and not isinstance(stage, MixedStage):
             raise InputError(needs_fp32(stage.name))
         folder = run_folder(model, options, "" if self.is_main else stage.name)
         run_stage(stage, folder, execution(model, options))

@@ -101,11 +101,3 @@ def top_tokens(logits: NDArray[np.floating], k: int, excluded: Sequence[int] | T
         candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
         best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
     return best
-
-
-def with_tokens(best: Tokens, row: NDArray[np.int64], tokens: Tokens) -> NDArray[np.int32]:
-    """Tokens of each row, int32 [n, k], and further ones, whose rows ascend; where a row has fewer, its first again."""
-    within = np.arange(len(row)) - np.searchsorted(row, row)
-    more = np.repeat(best[:, :1], within.max(initial=-1) + 1, axis=1)
-    more[row, within] = tokens
-    return np.concatenate([best, more], axis=1, dtype=np.int32)

@@ -132,10 +132,11 @@ class Method:
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
-class Auditor:
-    """A model whose certain decisions are audited."""
+class Mixed(Decider, Classifier):
+    """Decides by its method with a low-precision model; close calls and an audit with the reference model."""
 
-    def __init__(self, calibration: Calibration) -> None:
+    def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
+        self._method, self._low_precision, self._reference = method, low_precision, reference
         self.calibration = calibration
         self.needed = 0.0  # the bound that the audits so far require, in logits
         self._audit = Audit()
@@ -153,14 +154,6 @@ class Auditor:
         self._audit.close += int(close.sum())
         self._audit.audited += int(audited.sum())
         self._audit.disagreements += int(wrong.sum())
-
-
-class Mixed(Auditor, Decider, Classifier):
-    """Decides by its method with a low-precision model; close calls and an audit with the reference model."""
-
-    def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
-        super().__init__(calibration)
-        self._method, self._low_precision, self._reference = method, low_precision, reference
 
     @property
     def at_once(self) -> int:
@@ -338,7 +331,7 @@ def take_audits(deciders: Mapping[str, object]) -> Audited:
     counts: Counter[str] = Counter()
     bounds, needed = {}, {}
     for pattern, decider in deciders.items():
-        if isinstance(decider, Auditor):
+        if isinstance(decider, Mixed):
             audit, needed[pattern] = decider.take_audit()
             bounds[pattern] = decider.calibration.bound
             counts.update(asdict(audit))

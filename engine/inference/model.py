@@ -39,8 +39,6 @@ from .session import Device
 
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]  # sentences of one length: their ids, the positions of their masks, the expected tokens
-# Corrects logits of sentences where they decide about some tokens of each, int32 [n, k]: see `near_ties`.
-Correct = Callable[[Sequence[tuple[Ids, Ids]], Sequence[Logits], Sequence[Ids]], None]
 MOST_LOGITS = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
@@ -237,15 +235,11 @@ class Decider(ABC):
 class LanguageModel(OpenedModel, Decider):
     """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
 
-    correct: Correct | None = None  # where ranks of this device are not those of the reference model
-
     @property
     def at_once(self) -> int:
         return self.device.at_once
 
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
-        if self.correct is not None:
-            return (yield from self._corrected(ids, mask_position, main_token(expected), advance))
         asked = _contiguous(*self._inputs(ids, mask_position), expected)
         decisions = Decisions.empty(len(ids), self.precision)
         yield from self._running(asked, decisions, advance)
@@ -256,22 +250,6 @@ class LanguageModel(OpenedModel, Decider):
         """Decide about sentences as the graph reads them, into the arrays of the decisions."""
         return self._runner.running(_batches(asked, decisions, self.divide(*asked[0].shape)), advance)
 
-    def _corrected(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance) -> Steps[Decisions]:
-        """Decisions from all logits, as those of the graph do not show near-ties."""
-        found, most = Decisions.empty(len(ids), self.precision), max(1, MOST_LOGITS // self.exported.vocab_size)
-        size = max(1, min(most, sentences_in(self.batch_tokens, ids.shape[1])))
-        parts = [slice(start, start + size) for start in range(0, len(ids), size)]
-
-        def asked(number: int, logits: Sequence[Logits]) -> list[Ids]:
-            return [np.stack([expected[parts[number]], logits[0].argmax(axis=1)], axis=1)]
-
-        def judge(number: int, logits: Sequence[Logits]) -> None:
-            found.take(parts[number]).judge(logits[0], expected[parts[number]])
-            advance(len(logits[0]))
-
-        yield from self.reduce_logits([[(ids[part], mask_position[part])] for part in parts], judge, asked)
-        return found
-
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]; for few sentences, as they are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
@@ -281,16 +259,12 @@ class LanguageModel(OpenedModel, Decider):
         return found
 
     def reduce_logits(
-        self,
-        batches: Sequence[Sequence[tuple[Ids, Ids]]],
-        reduce: Callable[[int, list[Logits]], Result],
-        asked: Callable[[int, list[Logits]], Sequence[Ids]] | None = None,
+        self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
     ) -> Steps[list[Result]]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
         A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n]. `reduce`, which several
-        threads call, gets the number of a batch and its logits, each float32 [n, V]; `asked` gets the same, and says
-        which tokens' ranks are read: int32 [n, k].
+        threads call, gets the number of a batch and its logits, each float32 [n, V].
         """
 
         def job(number: int, run: RunOne) -> Result:
@@ -298,8 +272,6 @@ class LanguageModel(OpenedModel, Decider):
             for ids, mask_position in batches[number]:
                 found += run(["logits"], _of_logits(*self._inputs(ids, mask_position)))
                 tally.count(*ids.shape)
-            if self.correct is not None and asked is not None:
-                self.correct(batches[number], found, asked(number, found))
             return reduce(number, found)
 
         return self._runner.working([partial(job, number) for number in range(len(batches))])
@@ -342,8 +314,6 @@ class MaskedLM(LanguageModel):
     task = Task.FILL_MASK
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
-        if self.correct is not None:
-            return (yield from super().deciding_each(groups, advance))
         taken = [_contiguous(*group) for group in groups]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
         # batches of all groups run together: no core waits at the end of a group

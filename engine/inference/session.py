@@ -57,11 +57,6 @@ class Device(ABC):
         return False
 
     @property
-    def computes_fp32(self) -> bool:
-        """Whether its sessions compute the fp32 graph in fp32."""
-        return True
-
-    @property
     def beside(self) -> "Device | None":
         """Another device whose low-precision model may decide instead, where that is faster."""
         return None

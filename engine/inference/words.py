@@ -312,7 +312,7 @@ def score_whole_words(
         return scores
 
     def scoring(group: Expanded, token: int, chosen: NDArray[np.int64]) -> Steps[None]:
-        bucket, expected = group.queries(token, chosen)
+        bucket, _ = group.queries(token, chosen)
         length = bucket.ids.shape[1]
         size = max(1, min(model.batch_size(length), LOGITS_AT_ONCE // vocabulary))
         parts = [
@@ -325,17 +325,8 @@ def score_whole_words(
             rows = bucket.rows[parts[number]]
             put(rows, np.full(len(rows), token), np.arange(len(rows)), logits[0])
 
-        def read(number: int, logits: list[Logits]) -> list[Ids]:
-            """The expected tokens, and the first choices of each class."""
-            own, classes = expected[parts[number]], marks.classes[expected[parts[number]]]
-            best = own.copy()
-            for word_class in np.unique(classes).tolist():
-                allowed = np.flatnonzero(marks.classes == word_class)
-                best[classes == word_class] = allowed[logits[0][classes == word_class][:, allowed].argmax(axis=1)]
-            return [np.stack([own, best], axis=1)]
-
         asked = [[(bucket.ids[part], bucket.mask_position[part])] for part in parts]
-        yield from model.reduce_logits(asked, summed_up, read)
+        yield from model.reduce_logits(asked, summed_up)
 
     def each() -> Iterator[Steps[None]]:
         for group in expand(buckets, words, at_once=model.at_once):

@@ -18,17 +18,12 @@ import numpy as np
 import polars as pl
 
 from ..basics.atomic import sha256
-from ..basics.choices import Precision
 from ..basics.errors import InputError
-from ..basics.numerals import percent
 from ..basics.option import Opening
 from ..inference.again import Draw, Sample
 from ..inference.causal import open_language_model
 from ..inference.exported import ExportedModel
-from ..inference.mixed import Calibration, take_audits
-from ..inference.model import LanguageModel
-from ..inference.near_ties import NearTies
-from ..inference.precision import SHORT_RUN, USUAL_BATCHES
+from ..inference.mixed import take_audits
 from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, description, fp32_session
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
@@ -346,47 +341,6 @@ class RequestStage(ExportedStage[Any, Part]):
     def deciders(self, model: Any) -> Mapping[str, object]:  # noqa: ARG002 - other stages have some
         """What gives other numbers than the reference model, by the name under which its audit counts."""
         return {}
-
-
-class RankedRequests(RequestStage):
-    """Ranks or first choices; also of a device whose fp32 is not the reference's, with close ones decided again."""
-
-    calibrates: ClassVar[bool] = True
-
-    def open(self, options: Opening) -> LanguageModel:
-        device, session = fp32_session(options, decides_again=sum(self.sizes) >= SHORT_RUN)
-        model = open_language_model(self.exported, device, **session)
-        if not device.is_reference:
-            model.correct = NearTies(open_language_model(self.exported, device.reference, **session | USUAL_BATCHES))
-        return model
-
-    def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
-        """From the first parts of the run, so that all shards measure the same."""
-        if not isinstance(near := model.correct, NearTies):
-            return {}
-        near.measures = True
-        for number in range(len(self.sizes)):
-            self.decide(model, number, None, lambda *_: None)
-            if near.is_measured:
-                break
-        near.take_audit()
-        if (found := near.measured(sum(self.sizes), model.precision)) is None:
-            return {}
-        close = f"{percent(found.close)} % of {found.sentences:,} measured sentences"
-        say(f"{self.name}: {close} are computed again in fp32")
-        return {self.name: {"precision": str(Precision.MIXED), **found.to_json()}}
-
-    def use(self, model: LanguageModel, calibration: Mapping[str, Any]) -> LanguageModel:
-        if not isinstance(near := model.correct, NearTies):
-            return model
-        choice = calibration.get(self.name, {})
-        if choice.get("precision") != Precision.MIXED:
-            return near.reference
-        near.calibration = Calibration.from_json(choice)
-        return model
-
-    def deciders(self, model: LanguageModel) -> Mapping[str, object]:
-        return {self.name: model.correct}
 
 
 class MixedRequests(MixedStage[Opened, Deciding, Part], RequestStage, Generic[Opened, Deciding]):

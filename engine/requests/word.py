@@ -21,13 +21,13 @@ from ..inference.again import Correlated, Draw, Item, Question, Sample, named
 from ..inference.batches import TextBatch, finished, in_batches
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK, one_mask
-from ..inference.judge import judge, top_tokens, with_tokens
+from ..inference.judge import judge
 from ..inference.model import LanguageModel
 from ..inference.words import WordScores, score_whole_words, score_words
 from ..statistics.rank_correlation import spearman
 from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .stage import TOKENS, Columns, Kind, RankedRequests, RequestStage
+from .stage import TOKENS, Columns, Kind, RequestStage
 from .stage import AdvanceTexts as Advance
 from .vocabulary import Ranked, Vocabulary
 
@@ -101,7 +101,7 @@ class Word(Kind[Any]):
     name: ClassVar[str] = "word"
     asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "word": pl.String}
     of_model: ClassVar[frozenset[str]] = frozenset({NOT_READ, SEVERAL, NOT_RANKED})
-    stage: ClassVar[type[RequestStage]] = RankedRequests
+    stage: ClassVar[type[RequestStage]] = RequestStage
 
     top: int = 1  # how many first choices are kept
     ranked: Ranked = EVERYTHING  # the tokens that compete for ranks and first choices
@@ -295,15 +295,7 @@ class Word(Kind[Any]):
                 related[of] = spearman(*kept)
             advance(sum(map(len, logits)))
 
-        def read(number: int, logits: list[Logits]) -> list[Ids]:
-            chosen = []
-            for side, of, own in _sides(planned[number], logits):
-                best = top_tokens(own if ranked is None else own[:, ranked], found.top.shape[1])
-                _, place, tokens = of_words(side, of)
-                chosen.append(with_tokens(best if ranked is None else ranked[best], place, tokens))
-            return chosen
-
-        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], answered, read))
+        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], answered))
         numbers = {pair: number for number, pair in enumerate(pairs)}
         for row in rows[asked.against[rows] >= 0].tolist():
             found.spearman[row] = related[numbers[int(asked.text[row]), int(asked.against[row])]]

@@ -122,16 +122,12 @@ class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
     method: ClassVar[Method] = SENTENCES
 
 
-def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Device, dict[str, Any]]:
-    """Where fp32 runs, and what its session takes: on another device than the reference's where it is asked for."""
+def fp32_session(options: Opening) -> tuple[Device, dict[str, Any]]:
+    """Where fp32 runs, and what its session takes: where a device's fp32 is another one, its reference's."""
     device = choose_device(options.device)
-    if not device.computes_fp32:  # ranks and probabilities in bf16 would be decided again, almost all of them
-        return device.reference, options.session | USUAL_BATCHES
-    is_asked_for = options.is_mixed or (decides_again and options.precision is Precision.AUTO)
-    if device.is_reference or is_asked_for:
+    if device.is_reference:
         return device, options.session
-    if options.precision is Precision.AUTO:
-        tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
+    tally.say(f"{device.reference} decides, in fp32, as {device} rounds otherwise")
     return device.reference, options.session | USUAL_BATCHES
 
 

@@ -75,10 +75,6 @@ class OpenVino(PluginDevice):
         return self.uses_cores and not self.has_bf16(self.index)
 
     @property
-    def computes_fp32(self) -> bool:
-        return not self.has_bf16(self.index)
-
-    @property
     def beside(self) -> Device | None:
         return CPU if self.uses_cores else None
 

@@ -18,7 +18,7 @@ from ...basics.printable import counted
 from ...basics.versions import source_address
 from ...experiments.data_sets.sources import Source, sources
 from ...experiments.registry import experiment
-from ...inference.exported import FP32_ON_DEVICE, REFERENCE
+from ...inference.exported import REFERENCE
 from ...library.call import files_in
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run
@@ -222,10 +222,8 @@ def _inference(used: Usage) -> str:
             " A low-precision model decided where its margin was beyond a calibrated bound, and the fp32 model decided"
             " all other sentences; a random sample of the low-precision decisions was checked in fp32."
         )
-    elif used.precisions and {*used.precisions} <= {REFERENCE, FP32_ON_DEVICE}:
-        precision = " All numbers were computed in fp32"
-        elsewhere = FP32_ON_DEVICE in used.precisions
-        precision += ", on a device that rounds otherwise than a CPU." if elsewhere else "."
+    elif {*used.precisions} == {REFERENCE}:
+        precision = " All numbers were computed in fp32."
     said = f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
     if not used.sessions:
         return said

@@ -19,7 +19,6 @@ from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
-from ...inference.device import choose_devices
 from ...library.call import in_python, strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
@@ -218,7 +217,7 @@ def _read(file: str | Path, options: AllOptions) -> tuple[SuitePlan, Opening, Ru
     content = SuiteFile.read(Path(file))
     of_file = vars(content.opening)
     opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
-    if opening.is_mixed and all(own.is_reference for own in choose_devices(opening.device)):
+    if opening.is_mixed:
         for probe in content.probes:  # before another one has run
             if not all(experiment(name).mixes for name in chain(probe.function)):
                 raise InputError(f"{probe.where}: {needs_fp32(probe.function)}")

@@ -3,15 +3,11 @@
 import os
 import pickle
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 from asked_stages import lama_stage
-from few import few
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_texts import TextFile
@@ -20,17 +16,13 @@ from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.probe.probe import OwnSentences
-from negengine.engine.inference import near_ties
-from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
-from negengine.engine.inference.exported import FP32_ON_DEVICE
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
-from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
 from small_stages import InterruptedAfter
@@ -136,56 +128,3 @@ def test_a_stage_reads_its_files_in_other_places(stage, whole, tmp_path):
     assert moved.identity == stage.identity
     assert os.fsencode(stage.exported.folder) not in pickle.dumps(moved)
     assert contents(run(moved, tmp_path / "run")) == contents(whole)
-
-
-class Rough(Cpu):
-    """Its logits are wrong by 0.03 or so."""
-
-    kind = "webgpu"
-    reference = CPU
-
-    def precision(self, graph):
-        return FP32_ON_DEVICE
-
-    def runner(self, graph, batch_tokens, at_a_time):
-        return RoughCores(self.session(graph), 1)
-
-
-class RoughCores(Cores):
-    def run_one(self, outputs, feeds):
-        (logits,) = super().run_one(outputs, feeds)
-        return [logits + np.random.default_rng(feeds["input_ids"]).normal(0, 0.03, logits.shape).astype(np.float32)]
-
-
-STAGES = {
-    "lama": lama,
-    "several targets": own_stimuli,
-    "whole words": lambda exported: own_stimuli(exported, method="whole-word", top=1),
-}
-
-
-@pytest.mark.parametrize("name", few(STAGES, "lama"))
-def test_near_ties_are_decided_by_the_reference_and_an_audit_corrects_the_others(name, mini, tmp_path, monkeypatch):
-    """A device that rounds otherwise gives the ranks of the reference model; an audit finds what a bound misses."""
-    for module in (masked_stages, executors):
-        monkeypatch.setattr(module, "choose_device", {"cpu": CPU, "webgpu": Rough()}.get)
-
-    def ranked(name, device=None, precision="mixed"):
-        """What the items are besides numbers, and the record of the run."""
-        run(stage, tmp_path / name, ThisProcess(device or Rough()), opening=Opening(precision=precision))
-        items = pl.read_parquet(tmp_path / name / ITEMS_FILE)
-        return items.drop(pl.selectors.float()), read_run(tmp_path / name).stages[stage.name]
-
-    stage, known = STAGES[name](mini), near_ties.NearTies.measured
-    exact, _ = ranked("exact", CPU)
-    for case, share, bound in (("bound", 0.0, None), ("audit", 1.0, 1e-6), ("neither", 0.0, 0.0)):
-
-        def measured(self, *args, share=share, bound=bound):
-            found = replace(known(self, *args), audit_share=share)
-            return found if bound is None else replace(found, bound=bound)
-
-        monkeypatch.setattr(near_ties.NearTies, "measured", measured)
-        found, record = ranked(case)
-        assert found.equals(exact) == (case != "neither")
-        assert (record.calibration[stage.name]["bound"] > 0.05) == (case == "bound")
-        assert (record.counts["close"] > 0, record.counts["disagreements"] > 0) == (case != "neither", case == "audit")

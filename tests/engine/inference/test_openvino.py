@@ -58,8 +58,7 @@ def test_auto_takes_it_with_amx_alone_and_fp32_stays_on_the_cpu(installed):
         hint = json.loads(kind.settings(0)["load_config"])["CPU"]["INFERENCE_PRECISION_HINT"]
         assert hint == ("bf16" if is_faster else "f32")
     installed()
-    assert fp32_session(Opening(device="openvino", precision=Precision.AUTO), decides_again=True)[0] == CPU
-    assert fp32_session(Opening(device="openvino", precision=Precision.MIXED))[0] == CPU  # not in bf16 twice
+    assert fp32_session(Opening(device="openvino"))[0] == CPU  # not in bf16 twice
     with pytest.raises(InputError, match="--device openvino --precision fp32: the device rounds otherwise"):
         choose_device("openvino", is_exact=True)
 

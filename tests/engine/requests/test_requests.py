@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.requests.items import KEYS, WHY
 from negengine.engine.requests.metrics import ROUNDING, lead, of_choice, refused
-from negengine.engine.requests.stage import InMemory, RankedRequests, complete
+from negengine.engine.requests.stage import InMemory, RequestStage, complete
 from negengine.engine.requests.word import SEVERAL, Word
 
 SCORES = st.sampled_from([None, -3.0, -2.0, -2.00005, -1.0])
@@ -86,7 +86,7 @@ def test_what_cannot_be_asked_is_told_or_refused_with_its_place_and_takes_its_it
 
     def staged(frame, together=("item",)):
         source = InMemory(complete(frame, Word(), "D"), 4, together)
-        return RankedRequests(mini, experiment(together=together), Word(), source)
+        return RequestStage(mini, experiment(together=together), Word(), source)
 
     staged(rows).check(lambda _: None)
     requests, asked = staged(rows).prepare(0)

@@ -16,7 +16,7 @@ from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference import tally
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda
-from negengine.engine.requests.stage import RankedRequests
+from negengine.engine.requests.stage import RequestStage
 from negengine.engine.runs import processes
 from negengine.engine.runs.executors import lanes, overlap, side_by_side
 from negengine.engine.runs.processes import Processes
@@ -166,7 +166,7 @@ def test_an_error_in_one_lane_ends_the_other_and_what_was_finished_stays(fails):
 
 def test_a_gpu_decides_two_parts_at_a_time_and_cores_one():
     assert [lanes(Selection, device) for device in (CPU, Cuda())] == [1, 2]
-    assert lanes(RankedRequests, Cuda()) == 1  # near-ties are counted together
+    assert lanes(RequestStage, Cuda()) == 1
 
 
 @pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])
