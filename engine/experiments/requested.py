@@ -136,10 +136,6 @@ class Requested(Experiment, Asking):
         return open_results(self.results, folder, model, shard_of(options))
 
     @classmethod
-    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003 - as of a stage
-        return len(rows)
-
-    @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
         return files[cls.rows_file or ITEMS_FILE]
 

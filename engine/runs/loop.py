@@ -47,7 +47,7 @@ def run_stage(
     with RunFolder.create_or_resume(
         folder,
         stage.name,
-        StageRecord.begun(full_identity(stage), stage.planned, execution.shard, metadata, parts),
+        StageRecord.begun(full_identity(stage), execution.shard, metadata, parts),
         beside=stage.beside,
         kept=execution.origin,
         session=execution.session,

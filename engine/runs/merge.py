@@ -39,7 +39,7 @@ def merge(
     found = [_shard(folder, publishers) for folder in shards]
     _refuse_other_than_whole_set(found)
     first = found[0]
-    whole = StageRecord(first.record.identity, first.record.parts, first.record.planned, metadata=first.record.metadata)
+    whole = StageRecord(first.record.identity, first.record.parts, metadata=first.record.metadata)
     session = Session(merged=[without_home(folder) for folder in shards])
     with RunFolder.create_or_resume(output, first.stage, whole, beside=first.earlier, session=session) as run:
         for stage in first.earlier:

@@ -126,7 +126,6 @@ class StageEntry(msgspec.Struct):
 
     identity: dict[str, Any]  # Everything that the stage's rows depend on
     parts: int  # number of parts of the whole stage
-    planned: list[int] = []  # what each part of the whole stage must hold, see `Stage.planned`
     shard: str | None = None  # the shard that the folder holds, as `I/N`; None for all
     metadata: dict[str, Any] = {}  # what publication and later readers need of the stage
     calibration: dict[str, dict[str, Any]] | None = None  # Pattern → how it is decided; None before it is known
@@ -161,12 +160,10 @@ class StageRecord(StageEntry):
     sessions: list[Session] = []
 
     @classmethod
-    def begun(
-        cls, identity: Mapping[str, Any], planned: Sequence[int], shard: Shard, metadata: Mapping[str, Any], parts: int
-    ) -> "StageRecord":
+    def begun(cls, identity: Mapping[str, Any], shard: Shard, metadata: Mapping[str, Any], parts: int) -> "StageRecord":
         """A stage before its first part."""
         known, about = as_json(identity), as_json(metadata)
-        return cls(known, parts, list(planned), None if shard.is_whole else str(shard), about)
+        return cls(known, parts, None if shard.is_whole else str(shard), about)
 
     @property
     def finished(self) -> bool:

@@ -94,16 +94,6 @@ class Stage(ABC, Generic[Model, Prepared]):
         """How much work each part is, in the unit of the progress display; its length is the number of parts."""
 
     @property
-    def planned(self) -> Sequence[int]:
-        """What `held` must find in each part."""
-        return self.sizes
-
-    @classmethod
-    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int | None:  # noqa: ARG003
-        """How much of the plan a part's rows and counts stand for, whatever its marker says; None if unknown."""
-        return None
-
-    @property
     def unit(self) -> str:
         """What `sizes` count."""
         return "sentences"

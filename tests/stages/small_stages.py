@@ -45,9 +45,9 @@ def publish(parts: FinishedParts) -> Files:
 
 
 def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: int = PARTS, **options: Any) -> Any:
-    shard, planned, origin = options.pop("shard", Shard()), options.pop("planned", ()), options.pop("origin", {})
+    shard, origin = options.pop("shard", Shard()), options.pop("origin", {})
     metadata = {**origin, **options.pop("metadata", {})}
-    new = StageRecord.begun(identity or IDENTITY, planned, shard, metadata, parts)
+    new = StageRecord.begun(identity or IDENTITY, shard, metadata, parts)
     beside = {"beside": ("select", "score", "agreement", "verify")}
     return RunFolder.create_or_resume(folder, stage, new, kept=origin, **beside | options)
 

@@ -117,10 +117,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         # Queries: as many as the verbs have tokens in the selecting pattern.
         return [int(self.tokens[part.start : part.stop].sum()) * patterns for part in self.parts]
 
-    @classmethod
-    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
-        return int(rows[TOKENS].sum())
-
     @property
     def metadata(self) -> dict[str, Any]:
         return {"patterns": [pattern.name for pattern in self.selected.patterns.all], "seed": self.seed}

@@ -189,15 +189,6 @@ class Selection(DecidingStage[Sentences]):
         return [len(part) * (most if self.settings.lazy else self.verbs.n) for part in self.verbs.parts]
 
     @property
-    def planned(self) -> Sequence[int]:
-        return [] if self.settings.lazy else self.sizes
-
-    @classmethod
-    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:
-        """The rows are among the candidates that were tested."""
-        return max(int(counts.get("tested", 0)), len(rows))
-
-    @property
     def metadata(self) -> dict[str, Any]:
         return {
             "model": self.exported.name,

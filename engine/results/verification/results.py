@@ -11,15 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from ...basics.choices import Precision
 from ...basics.errors import InputError
-from ...basics.frames import parquet_frame, scan_frame
+from ...basics.frames import scan_frame
 from ...basics.printable import counted, some
 from ...basics.reading import file_sha256, files_below, paths_in
 from ...experiments.registry import stages
-from ...inference.audit import DISAGREEMENTS
 from ...runs.lock import LOCK_FILE
-from ...runs.masked_stages import MixedStage
 from ...runs.part import PartFiles
 from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file, read_session
 from ...runs.results import command_here, put_together, result_sha256, unlike
@@ -29,11 +26,9 @@ from .checks import Check, Outcome, one_line
 
 _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
-_COUNTS = "parts hold what was planned, and their markers count right"
 _SESSIONS = "records of processes are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
-_UNLIKE = (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError)
 _UNREADABLE = (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
 
@@ -123,8 +118,6 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     yield _parts(stored)
     yield _sessions(stored)
     stage, why = stages().get(stored.name), ""
-    if stage is not None and not stored.parts.damaged:
-        yield _counts(stored, stage)
     if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
     elif stored.unlike:
@@ -191,43 +184,6 @@ def _sessions(stored: StoredStage) -> Check:
         repair = f"no result depends on it; to go on without its times and energy, remove {named}"
         return check.damaged(f"{some([path.name for path in damaged])} damaged", repair)
     return check
-
-
-def _counts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
-    """The counts of the markers, from the rows; how much a part must hold is known from the plan."""
-    check = Check(stored.name, _COUNTS, unit="parts")
-    for number in stored.parts.numbers:
-        files = stored.part(number)
-        if (part := files.read()) is None:
-            raise InputError(f"{files.rows}: another process has changed it in the meantime; verify it again")
-        try:
-            wrong = _wrong_counts(stored, stage, number, parquet_frame(part.content, files.rows), part.marker.counts)
-        except _UNLIKE as error:  # rows of another shape can make any of them
-            wrong = f"its rows cannot be counted ({one_line(error)})"
-        if wrong:
-            return check.damaged(f"{files.marker.name}: {wrong}", stored.decide_again)
-        check = replace(check, n=check.n + 1)
-    return check
-
-
-def _wrong_counts(
-    stored: StoredStage, stage: type[Stage[Any, Any]], number: int, rows: pl.DataFrame, counts: Mapping[str, float]
-) -> str:
-    """What is wrong in the counts of a part's marker; empty if nothing is."""
-    if counts.get("rows") != len(rows):
-        return f"{counts.get('rows')} rows, but the part has {len(rows):,}"
-    held, planned = stage.held(rows, counts), stored.record.planned
-    if held is not None and planned and held != planned[number]:
-        return f"the part stands for {held:,}, but {planned[number]:,} were planned"
-    if "decided" not in counts or "precision" not in rows.columns:
-        return ""
-    decided, close, audited, wrong = (int(counts[name]) for name in ("decided", "close", "audited", DISAGREEMENTS))
-    alone, left = int((rows["precision"] != str(Precision.FP32)).sum()), decided - close - audited
-    # Where each decision is a row, the low-precision model made those alone that were neither close nor audited.
-    if (alone != left if held == len(rows) and issubclass(stage, MixedStage) else alone > left) or wrong > audited:
-        said = f"{decided:,} decided, {close:,} close, {audited:,} audited, {wrong:,} wrong"
-        return f"{said}, but the low-precision model alone decided {alone:,} rows"
-    return ""
 
 
 def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:

@@ -6,24 +6,18 @@ import shutil
 import negengine as ng
 import polars as pl
 import pytest
-from lies import changed, copy_without_parts, lie, remove_parts, reseal, rewrite
-from negengine.engine.basics.frames import parquet_frame
+from lies import changed, copy_without_parts, lie, remove_parts, rewrite
 from negengine.engine.basics.reading import file_sha256
-from negengine.engine.experiments.registry import stages
 from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.results.verification.model import verify_model
 from negengine.engine.runs.lock import locked
-from negengine.engine.runs.part import EncodedPart, PartFiles
-from negengine.engine.runs.record import Done, read_run
-from negengine.engine.runs.results import put_together, write_result
-from negengine.engine.runs.stage import PartResult
+from negengine.engine.runs.record import read_run
 
 from .conftest import damage
 
 AS_WRITTEN = "final files are as they were written"
 PARTS = "parts are as they were written"
 SESSIONS = "records of processes are as they were written"
-COUNTS = "parts hold what was planned, and their markers count right"
 FROM_PARTS = "tables are those of the parts"
 FROM_SCORES = "tables follow from scores.parquet"
 
@@ -95,7 +89,7 @@ def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, m
     (scored / "score.done.json").unlink()
     found = verify(scored)
     assert not found.damage
-    told = {AS_WRITTEN: "not checked", PARTS: "not finished", SESSIONS: "ok", COUNTS: "ok", FROM_PARTS: "not checked"}
+    told = {AS_WRITTEN: "not checked", PARTS: "not finished", SESSIONS: "ok", FROM_PARTS: "not checked"}
     assert outcomes(found, "score") == told
     assert not any("no damage found" in line for line in found.remarks())
     assert found.remarks()[-1].startswith(f"{scored}: score is not finished; to repair it, run: ")
@@ -104,7 +98,7 @@ def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, m
     ng.select(model, lexicon=small_lexicon, shard="1/2", output=folder, progress=False)
     found = verify(folder)
     assert not found.damage
-    assert outcomes(found, "select") == {PARTS: "ok", SESSIONS: "ok", COUNTS: "ok", FROM_PARTS: "not checked"}
+    assert outcomes(found, "select") == {PARTS: "ok", SESSIONS: "ok", FROM_PARTS: "not checked"}
     flip(folder / "parts" / "select" / "part-00000.parquet")
     assert damage(verify(folder)) == [("select", PARTS)]
     shutil.rmtree(folder / "parts")
@@ -135,48 +129,6 @@ def test_tables_that_do_not_follow_from_the_items_are_found_without_parts(severa
     summary = ng.open(folder).selection.summary
     lie(folder, "select", "selection.json", {**summary, "selected": summary["selected"] - 1})
     assert ("select", "tables follow from triplets.parquet") in damage(verify(folder))
-
-
-def cut(folder, stage, keep, **counts):
-    """A part with fewer rows, or a marker with other counts, all digests right; the run's own tables follow from it."""
-    files = PartFiles(folder, stage, 0)
-    part = files.read()
-    rows = parquet_frame(part.content, files.rows)
-    lied = EncodedPart.of(PartResult(keep(rows), {**part.marker.counts, **counts}, part.marker.bounds))
-    files.write(lied)
-    record, publishers = read_run(folder), stages()
-    for name in (stage, "score") if stage == "select" else (stage,):
-        together = put_together(folder, name, record.stages[name])
-        record.stages[name].done = Done({}, together.counts)
-        for file, content in publishers[name].publish(together).items():
-            lie_about = write_result(folder / file, content)
-            record.stages[name].done.files[file] = lie_about
-    rewrite(folder, record)
-
-
-def test_a_part_that_was_cut_with_its_marker_is_found(scored):
-    cut(scored, "score", lambda rows: rows[:-126])
-    assert ("score", COUNTS) in damage(verify(scored))
-    assert "the part stands for" in next(c.detail for c in verify(scored).damage if c.what == COUNTS)
-
-
-def test_a_marker_that_counts_wrong_is_found(scored):
-    for counts, said in (
-        (
-            {"decided": 800, "close": 3, "audited": 3, "disagreements": 0},
-            "3 close, 3 audited, 0 wrong, but",
-        ),
-        ({"decided": 9, "close": 5, "audited": 4, "disagreements": 5}, "5 wrong"),
-    ):
-        cut(scored, "score", lambda rows: rows, **counts)
-        [found] = [check.detail for check in verify(scored).damage if check.what == COUNTS]
-        assert said in found
-    part = PartFiles(scored, "select", 0)
-    reseal(part.marker, lambda marker: marker["counts"].update(rows=7))
-    [found] = [check.detail for check in verify(scored).damage if (check.of, check.what) == ("select", COUNTS)]
-    assert found.startswith("part-00000.json: 7 rows, but the part has")
-    reseal(part.marker, lambda marker: marker["counts"].update({"tested, tokens: 1": 5}))
-    assert ("select", COUNTS) in damage(verify(scored))
 
 
 def test_records_of_processes_that_are_damaged_or_foreign_are_told(scored):
