@@ -77,13 +77,6 @@ class RequestColumns(ABC):
         known = [(self.cluster, CLUSTER), (self.item, ITEM), *((group, GROUP) for group in self.groups)]
         return {name: purpose for name, purpose in known if name is not None}
 
-    @property
-    def clusters(self) -> pl.Expr:
-        """The cluster of a row; null where rows are independent. A row without a value is a cluster of its own."""
-        if (name := self.cluster or self.item) is None:
-            return pl.lit(None, pl.String)
-        return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(PLACE_ROW)))
-
     def by_purpose(self, options: object = None) -> list[str]:
         """The columns by their purpose, as a sentence says them; with `options` those that none of these names."""
         found = []
@@ -138,11 +131,21 @@ class RequestColumns(ABC):
         return {}
 
     def keys(self, rows: pl.DataFrame, title: str, condition: str, item: str | None = None) -> dict[str, pl.Expr]:
-        """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
-        name = pl.col(item or PLACE_ROW).cast(pl.String)
-        name = item_of(pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
+        """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`.
+
+        Rows share clusters by the column of clusters, or else of items; one without a value is a cluster of its own.
+        """
+
+        def of_file(column: str) -> pl.Expr:
+            name = pl.col(column).cast(pl.String)
+            return item_of(pl.col(PLACE_FILE), name) if PLACE_FILE in rows.columns else name
+
+        name, shared, cluster = of_file(item or PLACE_ROW), self.cluster or self.item, pl.lit(None, pl.String)
+        if shared:  # no value begins with a space
+            cluster = pl.col(shared).cast(pl.String) if self.cluster else of_file(shared)
+            cluster = cluster.fill_null(pl.format(" no {}: {}", pl.lit(shared), of_file(PLACE_ROW)))
         keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
-        return {**keys, "cluster": self.clusters, **self.groups_of_rows}
+        return {**keys, "cluster": cluster, **self.groups_of_rows}
 
     @property
     def groups_of_rows(self) -> dict[str, pl.Expr]:

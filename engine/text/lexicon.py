@@ -14,7 +14,6 @@ from .bundled import BUNDLED_LEXICON
 from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .text_lines import Located, read_entries
 
-FORMS_SEPARATOR = ", "  # between the accepted forms of a verb, where they are one text
 _HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
 _MOST_PAIRS = 10**7
 _RESERVED_COLUMNS = {"triplet", "gender", "pattern"}

@@ -24,7 +24,7 @@ WORD_SLOTS = tuple(_COLUMNS)  # every lexicon has words for them
 SLOTS = (*WORD_SLOTS, MASK)  # what a pattern may have in braces with every lexicon
 SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")  # of a further slot of a lexicon
 ACT_SLOTS = (VERB, "ACT1", "ACT2")  # of pattern sets that a model fills with its own words
-AT_MASK = "verb_at_mask"  # column of a table of triplets: the accepted forms at the mask, if they are not the verb
+AT_MASK = "verb_at_mask"  # column of a table of triplets: lists of the forms at the mask, where verbs have others
 
 
 def column(slot: str) -> str:

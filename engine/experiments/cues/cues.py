@@ -27,6 +27,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...text.text_lines import stream_lines
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
+from ...views.labels import numbered
 from ..experiment import Experiment, Option
 from ..finished_run import SummaryRun, published
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
@@ -170,7 +171,7 @@ class CuesRun(SummaryRun):
 
     def tables(self) -> list[Table]:
         """Of each text the shares of its sentences, by either detector; the most frequent cues of all texts."""
-        detector = pl.col("condition").replace({WORDS: "list of words", MODEL: self.model_name})
+        detector = pl.col("condition").replace(DETECTORS, numbered(["list of words", self.model_name]))
         index = ["dataset", "condition", "n"]
         shares = self.summary.pivot(on="split", index=index, values="value", aggregate_function="first").select(
             text="dataset", detector=detector, sentences="n", share=ALL, **{kind: kind for kind in _KINDS}

@@ -73,8 +73,9 @@ class Fact:
 
     @property
     def item(self) -> str:
+        """Another text for each other fact: the last part alone may be missing, and a sign of a part is doubled."""
         parts = (self.relation, self.subject, self.affirmative, self.gold, self.identifier)
-        return " | ".join(part for part in parts if part)
+        return " | ".join(part.replace("|", "||") for part in parts if part)
 
 
 @dataclass(frozen=True)

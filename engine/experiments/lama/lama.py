@@ -43,7 +43,7 @@ DENIED = pl.col("role") == NEGATION
 NEGATED_TOP = pl.col("top1").filter(DENIED).first().over(ITEM)
 _CORPUS, _SPLIT = Column("corpus", "dataset"), Column("group", "split")
 # The single relations of a corpus with more than eight splits are in summary.parquet alone.
-_RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("column").eq_missing(RELATION)
+_RELATION = (pl.struct("column", "split").n_unique().over("dataset") > 8) & pl.col("column").eq_missing(RELATION)
 _FACTS = (pl.col("condition") == ORIGINAL) & ~_RELATION
 NEGATIONS = View(  # Table 1
     "Queries and their negations: {model}",

@@ -24,7 +24,6 @@ _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11�
 _BEYOND = "> 1,000"
 _QUANTILES = {"q5": "5 %", "q25": "25 %", "q50": "median", "q75": "75 %", "q95": "95 %"}
 _MOST = 12
-_GENDERS = {"f": "female name", "m": "male name"}
 _PATTERN = Column("pattern", "pattern")
 _PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
 _DIFFERENCE: Mapping[str, Any] = {"decimals": 1, "signed": True, "unit": POINTS}
@@ -317,7 +316,7 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     words = run.selection.triplets.lazy().select("triplet", *PAIR, "gender", "verb")
     selecting = run.selection.patterns.selecting.name
     counts = scores.select("triplet", "pattern", "repeated").join(words, on="triplet")
-    counts = counts.filter(pl.col("pattern") != selecting).with_columns(pl.col("gender").replace(_GENDERS))
+    counts = counts.filter(pl.col("pattern") != selecting)
     overall = run.rates.filter(pl.col("pattern") != selecting)
     kinds = ("gender", "verb", "profession", "name")
     figures = [_driver_figure(what, counts, overall) for what in kinds]

@@ -27,7 +27,6 @@ from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ...text.composition import composer
-from ...text.lexicon import FORMS_SEPARATOR
 from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
@@ -147,8 +146,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         verbs = coded[VERB][0]
         forms = [[verb] for verb in verbs]  # that count as a repetition, the main form first
         if AT_MASK in self.coded.columns:
-            known = dict(self.coded.select(column(VERB), AT_MASK).unique().iter_rows())
-            forms = [known[verb].split(FORMS_SEPARATOR) for verb in verbs]
+            known = dict(self.coded.select(column(VERB), AT_MASK).unique(column(VERB)).iter_rows())
+            forms = [known[verb] for verb in verbs]
         for pattern in self.selected.patterns.all:
             words = {slot: coded[slot][0] for slot in pattern.slots}
             fillers = {slot: coded[slot][1] for slot in (VERB, *pattern.slots)}

@@ -34,7 +34,7 @@ from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.language_check import pronoun_note
-from ...text.lexicon import FORMS_SEPARATOR, Lexicon
+from ...text.lexicon import Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
@@ -220,8 +220,9 @@ class Selection(DecidingStage[Sentences]):
     @property
     def row_columns(self) -> dict[str, Any]:
         words = [column(NAME), "gender", *(column(slot) for slot in (PRONOUN, PROFESSION, VERB))]
-        words += [*([AT_MASK] if self.lexicon.at_mask else []), *(column(slot) for slot in self._further_slots)]
-        return {**dict.fromkeys(words, pl.String), TOKENS: pl.Int32, **IN_PART}
+        forms = {AT_MASK: pl.List(pl.String)} if self.lexicon.at_mask else {}
+        further = dict.fromkeys(map(column, self._further_slots), pl.String)
+        return {**dict.fromkeys(words, pl.String), **forms, **further, TOKENS: pl.Int32, **IN_PART}
 
     @property
     def _further_slots(self) -> list[str]:
@@ -346,8 +347,8 @@ class Selection(DecidingStage[Sentences]):
             filler = self.fillers[slot]
             return pl.Series(filler.words, dtype=pl.String).gather(filler.index[who, what])
 
-        forms = [FORMS_SEPARATOR.join(self.lexicon.accepted(verb)) for verb in self.lexicon.verbs]
-        at_mask = {AT_MASK: pl.Series(forms, dtype=pl.String).gather(chosen)} if self.lexicon.at_mask else {}
+        forms = pl.Series(map(self.lexicon.accepted, self.lexicon.verbs), dtype=pl.List(pl.String))
+        at_mask = {AT_MASK: forms.gather(chosen)} if self.lexicon.at_mask else {}
         rows = np.searchsorted(found.candidates, pair * verbs.n + verb)
         answers = answer_columns(found.scores.take(rows), self.exported.tokenizer)
         return pl.DataFrame(

@@ -22,7 +22,7 @@ from ...library.sentences import REPEATED
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
-from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
+from ...text.lexicon import Lexicon, load_lexicon
 from ...text.pattern import (
     AT_MASK,
     NAME,
@@ -131,8 +131,8 @@ def _with_main_form(triplets: pl.LazyFrame) -> pl.LazyFrame:
     """Triplets with the verb's main form at the mask, and whether it is the only one."""
     if AT_MASK not in triplets.collect_schema():
         return triplets.with_columns(pl.col(column(VERB)).alias(_MAIN), pl.lit(value=True).alias(_HAS_ONE))
-    forms = pl.col(AT_MASK).str.split(FORMS_SEPARATOR)
-    return triplets.with_columns(forms.list.first().alias(_MAIN), (forms.list.len() == 1).alias(_HAS_ONE))
+    forms = pl.col(AT_MASK).list
+    return triplets.with_columns(forms.first().alias(_MAIN), (forms.len() == 1).alias(_HAS_ONE))
 
 
 def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iterator[Sample]:
@@ -147,8 +147,7 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iter
 def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:
     if (tokens := row.get(TOKENS, 1)) > 1:
         return replace(draw.word_question(row, tokens), cut=True)
-    forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
-    spelled = [masks[row["condition"]].spell(form) for form in forms]
+    spelled = [masks[row["condition"]].spell(form) for form in (row.get(AT_MASK) or ())[1:]]
     return replace(draw.question(row), accepted=draw.tokens(row["sentence"], spelled))
 
 

@@ -11,6 +11,7 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
+from ...views.labels import numbered
 from ..comparison.estimates import DROP, GROUP, TEXTS, Block, blocks, category, key_columns, other_items, texts_of
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
@@ -26,26 +27,29 @@ _MOST_PANELS = 12
 
 
 def write_report(
-    name: str, folder: Path, overview: Table, failures: Mapping[str, str], finished: Sequence[FinishedMember],
+    name: str, folder: Path, overview: Table, failures: Mapping[int, str], finished: Sequence[FinishedMember],
     found: pl.DataFrame,
 ) -> tuple[Path, tuple[Path, ...]]:  # fmt: skip
     """Write report.html and figures/ into a suite's folder; a file of another kind in the way is an `InputError`.
 
-    `overview` has a line for each member; `failures` is a member's name → why it failed; `found` is from `suite_table`.
+    `overview` has a line for each member; `failures` is a member's number → why it failed; `found` is from
+    `suite_table`.
     """
     path = folder / REPORT
     refuse_foreign(path)
-    told = [f"{who} failed: {why}" for who, why in failures.items()]
-    told += [f"{member.name}: {run.dead_end}." for member, run in finished if run.dead_end]
+    labels = overview.frame.select("probe", "model").iter_rows()
+    listed = overview.frame.with_columns(name=pl.Series(numbered(f"{probe} of {model}" for probe, model in labels)))
+    names = dict(listed.select("run", "name").iter_rows())
+    told = [f"{names[number]} failed: {why}" for number, why in sorted(failures.items())]
+    told += [f"{names[member.number]}: {run.dead_end}." for member, run in finished if run.dead_end]
     chapters: list[Chapter] = []
     named: list[tuple[str, Figure]] = []
     ready = [one for one in finished if not one[1].dead_end]  # a selection without triplets is not scored
     for probe in dict.fromkeys(member.probe.label for member, _ in ready):
         own = [one for one in ready if one[0].probe.label == probe]
-        made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe))
+        made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe), names)
         chapters += made
         named += figures
-    listed = overview.frame.with_columns(name=pl.format("{} of {}", "probe", "model"))
     without = [one for one in listed["name"] if one not in {name for own in chapters for name in own.about}]
     rows = listed.sort(pl.col("name").is_in(without), maintain_order=True)
     columns = [Column("run", "name"), *(one for one in overview.columns if one.value not in {"run", "probe", "model"})]
@@ -57,9 +61,9 @@ def write_report(
 
 
 def _chapters(
-    probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
+    probe: str, own: Sequence[FinishedMember], found: pl.DataFrame, of_run: Mapping[int, str]
 ) -> tuple[list[Chapter], list[tuple[str, Figure]]]:
-    runs, names = [run for _, run in own], [member.name for member, _ in own]
+    runs, names = [run for _, run in own], [of_run[member.number] for member, _ in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
         sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))

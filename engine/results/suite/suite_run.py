@@ -199,8 +199,7 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
         with needs_extra(*LIBRARIES):
             from .suite_report import write_report
         overview = members_table("All runs", plan.members, plan.states)
-        failures = {own.name: plan.failures[own.number] for own in plan.members if own.number in plan.failures}
-        report, figures = write_report(plan.file.name, folder, overview, failures, finished, frame)
+        report, figures = write_report(plan.file.name, folder, overview, plan.failures, finished, frame)
     except InputError as error:  # such as a missing extra: the results are there all the same
         return replace(found, notes=[f"there is no report: {error}"])
     return replace(found, report=report, figures=figures)

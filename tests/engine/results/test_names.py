@@ -15,19 +15,23 @@ import pytest
 from few import few
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from named_data import options, table
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.registry import experiment
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.comparison.runs import item_rows, labels
 from negengine.engine.results.report.chapters import joined
 from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe
-from negengine.engine.results.suite.suite_members import Member, model_tables, suite_table
-from negengine.engine.results.suite.suite_report import curves
+from negengine.engine.results.suite.suite_members import Member, State, model_tables, suite_table
+from negengine.engine.results.suite.suite_report import curves, write_report
+from negengine.engine.results.suite.suite_run import members_table
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.runs.stage import FinishedParts, changed
 from negengine.engine.text.table_cells import MISSING
 from negengine.engine.views.formats import render
 from negengine.engine.views.to_csv import csv_rows
+from pages import read
 
 OURS = [
     *("all", "group: all", "difference", "bird vs fish", "original", "split", "column", "other_split", "by", "group"),
@@ -58,33 +62,6 @@ def is_name(text):
 NAMES = st.lists(st.sampled_from(OURS) | st.text("aA:=|−-. {}_1", min_size=1, max_size=4).filter(is_name),
                  min_size=10, max_size=10, unique_by=lambda name: name.strip().casefold())  # fmt: skip
 NEUTRAL = [f"name{i}" for i in range(10)]
-SENTENCES = [f"A {what} {verb} a [MASK]." for what in ("robin", "trout", "dog") for verb in ("is", "is not")]
-GOOD = ["Anna is happy.", "He smokes.", "She likes to dance.", "They smoke."] * 2
-BAD = ["Anna are happy.", "He smoke.", "She likes to dances.", "They smokes."] * 2
-CANDIDATES = [["smoke.", "dance with her."], ["a dancer.", "an architect."], ["He smokes.", "He smoke."]] * 2
-
-
-def table(kind, names):
-    """Two columns of groups and one of clusters; names: of the columns, of two groups each, of targets."""
-    one, other, clusters, first, second, third, fourth, *targets = names
-    n = {"probe": 6, "likelihood": 8, "choice": 6}[kind]
-    own = {one: [(first, second)[i % 2] for i in range(n)], other: [(third, fourth)[i // 2 % 2] for i in range(n)],
-           clusters: [f"c{i // 2}" for i in range(n)]}  # fmt: skip
-    if kind == "probe":
-        words = {targets[0]: ["bird", "bird", "fish", "fish", "bird", "bird"], targets[1]: ["fish"] * 6}
-        return {"sentence of the table": SENTENCES, **words, **own}
-    if kind == "likelihood":
-        return {"good sentences": GOOD, "bad sentences": BAD, **own}
-    return {"choices of a row": [json.dumps(texts) for texts in CANDIDATES], "right one": [0] * n, **own}
-
-
-def options(kind, names):
-    own = {"group": [names[0], names[1]], "cluster": names[2]}
-    if kind == "probe":
-        return {**own, "sentence": "sentence of the table", "target": names[7:9], "item": names[2]}
-    if kind == "likelihood":
-        return {**own, "good": "good sentences", "bad": "bad sentences", "prefix": ""}
-    return {**own, "candidates": "choices of a row", "answer": "right one", "context": "", "counts_from": 0}
 
 
 def staged(kind, names, exported):
@@ -125,18 +102,21 @@ def numbers(frame):
 
 def told(runs):
     """All numbers that commands and formats give of two runs."""
-    first, second = runs
-    yield from (numbers(run.summary) for run in runs)
-    yield [(len(t.columns), numbers(t.figures), len(render([t], "table").splitlines()) > 0) for t in first.tables()]
-    assert tuple(first.groupings) == first.columns.groups
+    first, tables = runs[0], runs[0].tables()
+    yield [numbers(run.frame(name)) for run in runs for name in run.record.files if name.endswith(".parquet")]
+    yield [(len(own.columns), numbers(own.figures), len(render([own], "table").splitlines()) > 0) for own in tables]
     for section in experiment(first.stage).sections(first):
         for figure in section.figures:
-            data = figure.plot.data
-            yield figure.name, numbers(data.select("value", "low", "high")), data["place"].n_unique()
+            yield (
+                figure.name,
+                numbers(figure.plot.data),
+                sorted(figure.plot.data.select(pl.col(pl.String).n_unique()).row(0)),
+            )
             assert figure.plot.chart().to_dict(validate=False)
-    both = compare(first, second)
-    yield numbers(both.frame), numbers(both.rates), [numbers(own.figures) for own in both.tables()]
-    every = [*first.tables(), *both.tables()]
+    assert len(set(labels(runs))) == 2
+    compared = [*_compared(runs)]
+    yield from compared[:-1]
+    every = [*tables, *compared[-1]]
     read = [*csv.reader(io.StringIO(render(every, "csv")))]
     yield len(read)
     assert {*map(len, read)} == {len(set(read[0]))}
@@ -146,13 +126,7 @@ def told(runs):
     yield [
         render(every, form).count(mark) for form, mark in (("markdown", "\n| "), ("latex", "\\\\"), ("html", "<tr>"))
     ]
-    assert len(set(labels(runs))) == 2
-    for by in first.groupings:  # the user's columns, by their own names
-        found = by_group(first, second, by=by)
-        yield "by", len(found.frame), [len(own.frame) for own in found.tables()], numbers(found.frame.drop("effect"))
-    for by in ("split", "dataset"):  # a column of the user's comes first
-        assert by_group(first, second, by=by).tables()
-    rows = item_rows(first, second).collect()
+    rows = item_rows(*runs).collect()
     yield len(rows), len(rows.columns), numbers(rows.select(pl.col(pl.Float64)))
     read = [*csv.reader(io.StringIO("".join(csv_rows(rows.lazy()))))]
     assert len(read) == len(rows) + 1
@@ -163,13 +137,47 @@ def told(runs):
         members.append((Member(i, SuiteModel("m", label, "s", i, None, ""), probe, own.folder), own))
     found = suite_table(members)
     yield numbers(found), [numbers(own.figures) for own in model_tables(found, members, fitting=False)]
-    yield [(numbers(own.plot.data), own.plot.data["category"].n_unique()) for own in curves(found, "p")]
-    drawn = [[own for part in experiment(run.stage).sections(run) for own in part.figures] for run in runs]
+    if len(found):
+        yield [(numbers(own.plot.data), own.plot.data["category"].n_unique()) for own in curves(found, "p")]
+    drawn = [[own for part in experiment(run.stage).sections(run) for own in part.figures if own.joint] for run in runs]
     for both in zip(*drawn, strict=True):
         own = joined([*zip(labels(runs), both, strict=True)])
         assert own.plot.chart().to_dict(validate=False)
-        yield own.plot.data["model"].n_unique(), numbers(own.plot.data.select("value", "low", "high"))
+        yield own.plot.data["model"].n_unique(), numbers(own.plot.data)
     assert first.methods("a test")
+
+
+def _compared(runs):
+    """The numbers of comparisons, and at last their tables; of runs that cannot be compared, no table."""
+    first, second = runs
+    try:
+        both = compare(first, second)
+    except InputError:
+        assert first.stage in {"cues", "select"}
+        yield []
+        return
+    yield numbers(both.frame), numbers(both.rates), [numbers(own.figures) for own in both.tables()]
+    for by in first.groupings:  # the user's columns, by their own names
+        found = by_group(first, second, by=by)
+        yield "by", len(found.frame), [len(own.frame) for own in found.tables()], numbers(found.frame.drop("effect"))
+    for by in ("split", "dataset"):  # a column of the user's comes first
+        assert by_group(first, second, by=by).tables()
+    yield both.tables()
+
+
+def test_members_of_a_suite_are_told_apart_where_their_labels_join_to_one_text(tmp_path):
+    labels = [("a", "b of c"), ("a of b", "c")]
+    members = [
+        Member(number, SuiteModel("m", model, "s", None, None, ""), SuiteProbe(probe, "lama", {}, None, ""), tmp_path)
+        for number, (probe, model) in enumerate(labels, 1)
+    ]
+    overview = members_table("All runs", members, {1: State.FAILED, 2: State.FAILED})
+    path, _ = write_report("suite", tmp_path, overview, {2: "no data", 1: "no file"}, [], suite_table([]))
+    page = read(path.read_text("utf-8"))
+    assert [cell.words for cell in page.all("a") if " of " in cell.words] == ["a of b of c", "a of b of c (2)"]
+    assert [own.words for own in page.all("p") if "failed" in own.words] == [
+        "a of b of c failed: no file", "a of b of c (2) failed: no data",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", few(["probe", "likelihood", "choice"], "choice"))
@@ -181,5 +189,6 @@ def test_any_names_give_the_numbers_of_neutral_names(kind, mini, answers, names,
     found = answers(kind)
     runs = [run_with(kind, names, mini, found, model, i) for i, model in enumerate(models)]
     plain = [run_with(kind, NEUTRAL, mini, found, model, i) for i, model in enumerate(("one", "two"))]
+    assert all(tuple(run.groupings) == run.columns.groups for run in (*runs, *plain))
     for own, wanted in zip(told(runs), told(plain), strict=True):
         assert own == wanted

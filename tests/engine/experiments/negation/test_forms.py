@@ -39,11 +39,11 @@ def scores(select_forms):
 def test_any_accepted_form_as_the_first_choice_is_a_repetition_but_not_the_form_in_the_context(scores):
     triplets = scores.triplets.select("triplet", "verb", "verb_at_mask")
     forms = dict(triplets.select("verb", "verb_at_mask").iter_rows())
-    assert forms == {verb: VERBS.get(verb, verb) for verb in forms}
+    assert forms == {verb: VERBS.get(verb, verb).split(", ") for verb in forms}
     assert {"cook", "agree"} <= set(forms)
     assert "walk" not in forms
     items = scores.items.join(triplets, on="triplet")
-    accepted = pl.col("verb_at_mask").str.split(", ").list.contains(pl.col("top1"))
+    accepted = pl.col("verb_at_mask").list.contains(pl.col("top1"))
     assert items.select((pl.col("repeated") == accepted).all()).item()
     cook = items.filter(pl.col("repeated"), verb="cook", top1="cook")
     assert len(cook)

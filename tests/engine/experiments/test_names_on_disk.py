@@ -1,0 +1,153 @@
+"""Runs whose names are ours give the numbers of neutral names: report, view, show, files, cite and verify.
+
+These are real runs of all experiments in folders, of models whose names differ in a sign or in case alone.
+"""
+
+import re
+from collections import Counter
+from functools import cache
+from html.parser import HTMLParser
+
+import negengine as ng
+import polars as pl
+import pytest
+from fake_exports import write_checkpoint
+from few import few
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+from named_data import cases
+from negengine.engine.basics.choices import Task
+from negengine.engine.experiments.registry import experiment, experiments
+from negengine.engine.library.sentences import COLUMNS
+from negengine.engine.results.report.chapters import chapters
+from negengine.engine.results.report.chosen_sentences import Examples, chosen
+from negengine.engine.results.report.citation import cite
+from negengine.engine.results.report.page import page
+from negengine.engine.results.report.row_files import RowFile
+from negengine.engine.results.report.row_filters import Filter, Sorting
+from negengine.engine.results.suite.suite_file import chain
+from negengine.engine.results.view.items import Items, Query
+from python_calamine import CalamineWorkbook
+
+from ..results import test_names
+from ..results.test_names import NAMES, NEUTRAL, numbers
+
+MODELS = st.sampled_from([("my_model", "my-model"), ("A", "a"), ("all", "paper"), ("a, b", "a"), ("x − y", "1")])
+# Where each of our words has a meaning of its own: the whole, published types of relations, another column, a table.
+OURS = ["all", "1-1", "N-1", "N-M", "negated", "paper", "overall", "a | b", "CpTn, control", "selected triplets"]
+_TEXTS = 8  # columns of texts that are grouped and filtered by
+
+
+class Tags(HTMLParser):
+    """How often each element of a page is there."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = Counter()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found[tag] += 1
+
+
+@pytest.fixture(scope="module")
+def made(mini, classifiers, detector, nli_data, tmp_path_factory):
+    """Makes two finished runs of an experiment on data with these names."""
+    exports = {Task.TEXT_CLASSIFICATION: classifiers["two-way"][1], Task.TOKEN_CLASSIFICATION: detector}
+    written = cases(nli_data)
+
+    def make(kind, names, models):
+        folder, runs = tmp_path_factory.mktemp("names") / "data", []
+        folder.mkdir()
+        first, *further = chain(kind)
+        options, exported = written[first](folder, names), exports.get(experiment(first).task, mini)
+        for number, name in enumerate(models):
+            place = write_checkpoint(exported.folder, folder.parent / str(number) / name, name, 0.1 * number)
+            model = ng.load(place, device="cpu", precision="fp32", task=exported.task)
+            run = getattr(ng, first)(model, **options, output=folder.parent / f"run{number}", progress=False)
+            for function in further:
+                run = getattr(ng, function)(run, progress=False)
+            runs.append(run)
+        return runs
+
+    return make
+
+
+def told(runs, folder):
+    """All numbers that a report, the view, `show`, its files, `cite` and `verify` give, beside those of comparisons."""
+    first = runs[0]
+    for run in runs:
+        assert not ng.verify(run, sample=4).damage
+    yield from test_names.told(runs)
+    found = chapters(runs)
+    for part in found:
+        for section in part.sections:
+            yield section.title, len(section.notes), [numbers(own.figures) for own in section.tables]
+            yield [(numbers(own.table.figures), own.plot.data.shape) for own in section.figures]
+    yield {
+        tag: n for tag, n in Tags(page("names", found)).found.items() if tag in {"table", "tr", "td", "svg", "circle"}
+    }
+    items = Items.open(runs)
+    yield items.total, len(items.columns)
+    rows = chosen(first).collect()
+    ordered = next(name for name in ("logprob", "difference", "item") if name in rows.columns)
+    yield from _asked_for(first, items, rows, ordered)
+    floats = rows.select(pl.col(pl.Float32, pl.Float64)).columns
+    for ending in ("xlsx", "csv", "parquet"):
+        assert RowFile(folder / f"rows.{ending}").write(rows.lazy()) == len(rows)
+    heads, *cells = CalamineWorkbook.from_path(folder / "rows.xlsx").get_sheet_by_index(0).to_python()
+    assert (heads, len({*map(str.casefold, heads)})) == (rows.columns, len(heads))
+    as_csv = pl.read_csv(folder / "rows.csv", infer_schema=False).rows()
+    for read in (cells, as_csv, pl.read_parquet(folder / "rows.parquet").rows()):
+        own = [[row[rows.columns.index(name)] for name in floats] for row in read]
+        yield sorted(repr([None if cell in {None, ""} else round(float(cell), 4) for cell in row]) for row in own)
+    assert len(Examples.draw(first, chosen(first), 4, 0).render().splitlines()) > 4
+    said = cite(*runs)
+    yield [sorted(re.findall(r"\[-?\d+\.\d+, -?\d+\.\d+\]|\(n = [\d,]+\)", " ".join(said.methods)))]
+
+
+def _asked_for(run, items, rows, ordered):
+    """What `view` and `show --where --sort` give for the names of each column of texts, in any order."""
+    texts = [name for name, kind in rows.schema.items() if kind == pl.String and name not in COLUMNS[2:]]
+    for name in texts:
+        values = rows[name].drop_nulls().unique(maintain_order=True).to_list()
+        own = []
+        for value in values[:_TEXTS]:
+            wanted = chosen(run).filter(pl.col(name) == value).collect()
+            if Filter.parse(f"{name}={value}", rows.columns) == (name, "=", value):
+                assert chosen(run, [f"{name}={value}"]).collect().equals(wanted)
+            if name not in items.blocks.schema:  # of a pair in one row
+                continue
+            query = Query((Filter(name, "=", value),), sort=Sorting(ordered, descending=True))
+            found = items.page(query, 0, 500) if ordered in items.blocks.schema else {"wanted": len(wanted)}
+            own.append((found["wanted"], len(wanted)))
+        yield len(values), sorted(own)
+        if name in items.blocks.schema:
+            groups = items.groups(Query(), name)["groups"]
+            yield sorted((own["n"], own["judged"], own["failed"] or 0) for own in groups)
+
+
+@pytest.mark.parametrize("kind", few(experiments()))
+@settings(max_examples=1, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck),
+          phases=[Phase.explicit, Phase.generate])  # fmt: skip
+@example(names=OURS, models=("list of words", "words"))
+@given(names=NAMES, models=MODELS)
+def test_any_names_give_the_numbers_of_neutral_names_in_every_command(
+    kind, made, plain, tmp_path_factory, names, models
+):
+    runs = made(kind, names, models)
+    own = [*told(runs, runs[0].folder.parent)]
+    for found, wanted in zip(own, plain(kind), strict=True):
+        assert found == wanted
+
+
+@pytest.fixture(scope="module")
+def plain(made):
+    """Experiment → what is told of two runs with neutral names."""
+
+    @cache
+    def of(kind):
+        runs = made(kind, NEUTRAL, ("one", "two"))
+        return [*told(runs, runs[0].folder.parent)]
+
+    return of
