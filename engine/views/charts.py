@@ -76,7 +76,6 @@ class Points(Plot):
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
     n: str | None = None  # column with the number of items of each value
-    explained: bool = True  # low and high are the ends of 95 % intervals, and the caption ends with that
 
     @property
     def axis(self) -> str:
@@ -114,7 +113,7 @@ class Points(Plot):
 
     @property
     def promise(self) -> str:
-        ends = (self.low, self.high) if self.explained else (None, None)
+        ends = self.low, self.high
         return self._promise(*ends, "Lines", self.n)
 
 
@@ -218,41 +217,6 @@ class Bars(Plot):
             texts = base.mark_text(align="left", dx=3, color=INK).encode(text=f"{_name(self.text)}:N")
             charts.append(alt.layer(bars, texts).properties(width=layout.small - 30, height=alt.Step(14)))
         return alt.concat(*charts, columns=layout.columns, spacing=24)
-
-
-@dataclass(frozen=True, eq=False)
-class Matrix(Plot):
-    """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is."""
-
-    row: str
-    column: str
-    value: str  # column with the values that colours stand for; null for none
-    text: str
-    size: int = 50
-    row_title: str | None = None
-    column_title: str | None = None
-
-    def chart(self, layout: Layout = PAPER) -> "ChartType":
-        import altair as alt
-
-        largest = _largest(self.data[self.value].abs())
-        shown = self.data.with_columns(
-            strength=(pl.col(self.value).abs() / largest).fill_null(0),
-            below=pl.col(self.value) < 0,
-            **{TOLD: pl.format("{}, {}: {}", self.row, self.column, self.text)},
-        )
-        size = max(self.size, min(layout.plot // max(1, self.data[self.column].n_unique()), 2 * self.size))
-        shown = _short(_short(shown, (self.row,)), (self.column,), size // _WIDTH)
-        above = alt.Axis(orient="top", labelAngle=0, labelLimit=0)
-        base = alt.Chart(shown).encode(
-            alt.Y(f"{_name(self.row)}:N", sort=_distinct(shown, self.row), title=self.row_title),
-            alt.X(f"{_name(self.column)}:N", sort=_distinct(shown, self.column), title=self.column_title, axis=above),
-        )
-        strength = alt.Opacity("strength:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.4]), legend=None)
-        colour = alt.condition("datum.below", alt.value(SERIES[1]), alt.value(SERIES[0]))
-        cells = base.mark_rect(aria=True).encode(color=colour, opacity=strength, description=f"{TOLD}:N")
-        words = base.mark_text(color=INK).encode(text=f"{_name(self.text)}:N")
-        return alt.layer(cells, words).properties(width=alt.Step(size), height=alt.Step(28))
 
 
 def _told_apart(series: str, names: Sequence[str], layout: Layout, *, points: bool) -> dict[str, Any]:

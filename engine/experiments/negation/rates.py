@@ -24,10 +24,6 @@ _SCHEMA = {
     **dict.fromkeys(("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way"), pl.Float64),
     "detectable": pl.Float64,
 }
-_DIFFERENCES = [
-    *("first", "second", "n", "difference", "low", "high", "p", "least_p"),
-    *("both", "only_first", "only_second", "neither"),
-]
 
 
 def rates(
@@ -91,27 +87,3 @@ def _between(scored: Mapping[str, pl.DataFrame], patterns: Sequence[str]) -> pl.
     """Each two patterns, on the triplets of both: the columns of `paired_differences`."""
     sides = {(one, other): (scored[one], scored[other]) for one, other in combinations(patterns, 2)}
     return paired_differences(sides, ("first", "second"))
-
-
-def differences(
-    scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[str], selecting: str | None = None
-) -> pl.DataFrame:
-    """One row for each ordered pair of patterns: the difference of their repetition rates (first - second), in points.
-
-    Its interval and p allow for pairs and verbs as clusters; then in how many triplets the verb is repeated in both,
-    only_first, only_second, neither. The rate of the selecting pattern has no error, so a difference from it has the
-    interval of the other pattern's drop, and no p.
-    """
-    scored = _scored(scores, triplets, names)
-    drops = {name: _interval(crossed_mean(*_arrays(own)), "") for name, own in scored.items()} if selecting else {}
-    is_drop, interval = pl.col("first") == pl.lit(selecting, pl.String), dict[str, pl.Expr]()
-    for end in ("low", "high"):
-        own = {name: found[f"drop_{end}"] for name, found in drops.items()}
-        of_drop = pl.col("second").replace_strict(own, default=None, return_dtype=pl.Float64)
-        interval[end] = pl.when(is_drop).then(of_drop).otherwise(end)
-    tests = [pl.when(is_drop).then(None).otherwise(name).alias(name) for name in ("p", "least_p")]
-    found = _between(scored, names).with_columns(*tests, **interval)
-    sides = {"first": "second", "second": "first", "only_first": "only_second", "only_second": "only_first"}
-    turned = {"difference": -pl.col("difference"), "low": -pl.col("high"), "high": -pl.col("low")}
-    both = pl.concat([own.select(_DIFFERENCES) for own in (found, found.rename(sides).with_columns(**turned))])
-    return both.sort(pl.col("first", "second").cast(pl.Enum(names)))

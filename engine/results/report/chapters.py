@@ -50,8 +50,17 @@ def chapter(run: Run, title: str) -> Chapter:
     own = experiment(run.stage)
     sections = list(own.sections(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
     sections[0] = replace(sections[0], is_answer=True)
-    parts = [*asked(run), *sections, *examples(run), *precision(run), provenance(run)]
+    parts = [*asked(run), *sections, *_contrasts(run), *examples(run), *precision(run), provenance(run)]
     return Chapter(title, parts, terms=terms(run))
+
+
+def _contrasts(run: Run) -> list[Section]:
+    """What a run compares within itself."""
+    try:
+        own = run.contrast([run])
+    except InputError:  # such as a selection, which has no outcomes
+        return []
+    return [] if own is None else [Section(own.question, tables=compare(run).tables())]
 
 
 def precision(run: Run) -> list[Section]:

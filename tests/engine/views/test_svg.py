@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
-from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Matrix, Plot, Points
+from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Plot, Points
 from negengine.engine.views.svg import as_files, for_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,7 +37,6 @@ PLOTS = {
         FRAME, x="word: x.y", y="value", series="word: x.y", x_title="x", y_title="y", low="low", high="high"
     ),
     "bars": Bars(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", text="word: x.y"),
-    "matrix": Matrix(FRAME, row="word: x.y", column="word: x.y", value="value", text="word: x.y"),
 }
 
 
