@@ -91,25 +91,21 @@ def predict(
     return Predictions(run_predict(opened, texts, top=top, bos=bos), texts)
 
 
-_TOKENIZER = "Show what this model's tokenizer makes of them (default: rules and sentences only)."
-
-
 @table_command
 def check(
     patterns: Annotated[str, Argument("A bundled pattern set, or your own TOML file.", "NAME|FILE")],
-    model: Annotated[str | None, Option(_TOKENIZER, "MODEL")] = None,
     lexicon: options.Lexicon = None,
     sentences: Annotated[int, Option("How many sentences are shown.", "N", minimum=1)] = 10,
     seed: options.Seed = 0,
 ) -> "Shown":
-    """Check a pattern set and its words, and show sentences and what a tokenizer makes of them.
+    """Check a pattern set and its words by the rules of their language, and show sentences.
 
-    The exit status is 2 if something is wrong; the last line names its file and line.
-    Example: negengine patterns check italian --model mini
+    `select --plan` says what a model makes of them. The exit status is 2 if something is wrong; the last line names its
+    file and line. Example: negengine patterns check italian
     """
     from ..experiments.negation.check_patterns import check_patterns
 
-    return check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
+    return check_patterns(patterns, lexicon=lexicon, sentences=sentences, seed=seed)
 
 
 @table_command

@@ -250,6 +250,9 @@ class Selection(DecidingStage[Sentences]):
             same.setdefault(tuple(tokens), []).append(self.lexicon.verbs[number])
         if twice := [" = ".join(verbs) for verbs in same.values() if len(verbs) > 1]:
             found.append(f"select: verbs with the same tokens of this model, which count apart: {', '.join(twice)}")
+        for slot, words in _words(self.lexicon, self.fillers).items():
+            if unknown := self.exported.tokenizer.unknown(list(words)):
+                found.append(f"select: words of {{{slot}}} with letters that the model does not know: {some(unknown)}")
         if self.settings.coreference == Coreference.PRONOUN:
             said = dict.fromkeys(pronoun_note(self.lexicon, pattern) for pattern in self.patterns.all)
             found += [f"select: {note}" for note in said if note]
