@@ -1,13 +1,12 @@
-"""What a run can find: the smallest difference that its clusters can show, and how many clusters a width needs."""
+"""What a run can find: the smallest difference that its clusters can show."""
 
 from itertools import count
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .clusters import FEWEST, ClusteredMean
-from .intervals import CONFIDENCE, UPPER, normal_quantile, student_quantile
+from .clusters import ClusteredMean
+from .intervals import CONFIDENCE, UPPER, student_quantile
 from .p_values import smallest_p
 
 POWER = 0.8
@@ -35,22 +34,3 @@ def detectable(mean: ClusteredMean, sums: NDArray[np.float64], largest: float) -
     differ = len(sums) * float(special.betaincinv(needed, len(sums) - needed + 1, POWER))
     found = found if len(differing) >= differ else max(found, differ * float(differing.mean()) / mean.n)
     return found if found <= largest else None
-
-
-def clusters_needed(width: float, rate: float, size: float, correlation: float) -> int:
-    """How many clusters, at least `FEWEST`, make a proportion's 95 % interval at most so wide, as a fraction above 0.
-
-    The interval is rate ± t √(rate (1 - rate) · design effect / (clusters · size)), with Student's quantile for one
-    degree of freedom less than clusters: Cochran's sample size (1977, Sampling Techniques, section 4.4) with the design
-    effect 1 + (size - 1) · correlation of clusters of one size (Kish 1965, Survey Sampling, 5.4). A rate of 0.5 needs
-    most.
-    """
-    spread = rate * (1 - rate) * (1 + (size - 1) * correlation) / size
-
-    def needed(quantile: float) -> int:
-        return max(FEWEST, ceil(4 * quantile**2 * spread / width**2))
-
-    clusters = needed(normal_quantile(UPPER))
-    while clusters < needed(student_quantile(clusters - 1, UPPER)):
-        clusters += 1  # a few times: Student's quantile is soon near the normal one
-    return clusters

@@ -17,7 +17,7 @@ from negengine.engine.statistics.clusters import (
 from negengine.engine.statistics.differences import combined, paired_difference, unpaired_difference
 from negengine.engine.statistics.intervals import proportion
 from negengine.engine.statistics.p_values import sign_flips
-from negengine.engine.statistics.power import clusters_needed, detectable
+from negengine.engine.statistics.power import detectable
 from scipy import stats
 
 
@@ -268,20 +268,3 @@ def test_where_few_items_differ_the_detectable_difference_is_found_in_four_of_fi
     shares = np.mean([sign_flips(sums) <= 0.05 for sums in found.astype(float)])
     assert stats.binom.sf(5, items, smallest) == pytest.approx(0.8)
     assert shares == pytest.approx(0.8, abs=0.06)  # three standard errors
-
-
-@pytest.mark.parametrize("width", [0.04, 0.12, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize(("rate", "size", "correlation"), [(0.5, 1, 0.0), (0.02, 20, 0.05), (0.3, 63, 0.3)])
-def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation):
-    """The few clusters that a wide interval needs are counted with their own quantile, not with that of still fewer."""
-
-    def wide(clusters):
-        variance = rate * (1 - rate) * (1 + (size - 1) * correlation) / (clusters * size)
-        return 2 * stats.t.ppf(0.975, clusters - 1) * variance**0.5
-
-    clusters = clusters_needed(width, rate, size, correlation)
-    assert wide(clusters) <= width
-    assert clusters == 5 or wide(clusters - 1) > width
-    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and five at least.
-    assert 385 <= clusters_needed(0.1, 0.5, 1, 0.0) <= 388
-    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 5
