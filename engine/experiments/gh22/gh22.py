@@ -6,7 +6,7 @@ polarities? The first round is small, so every shard does all of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from ...requests.contrast import Contrast
 from ...requests.items import WHY
 from ...requests.ranks import AtRank
 from ...requests.stage import Kind, RequestStage
-from ...requests.summary import COMPARES, Cell, Row, means
+from ...requests.summary import Cell, Row, means
 from ...runs.results import finished_stage, read_frame
 from ...runs.stage import Files, FinishedParts
 from ...text.bundled import lexicon_path
@@ -46,7 +46,6 @@ from ...text.pattern import (
 )
 from ...text.pattern_files import load_patterns
 from ...views import Column, Figure, Section, Table
-from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Option
 from ..finished_run import published
 from ..negation.grid import PAIR_NAME, pair_fillers, sample_pairs
@@ -61,6 +60,28 @@ _WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
 _ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
 _COLUMNS = {**_WORDS, **_ACTS}
 _SPLIT, _ACT = "{}@{}", "ACT"  # the name of a pattern and a rank in the summary, and of ACTs themselves
+
+
+_DROPS = Chart(
+    "drops",
+    RATE,
+    "drop",
+    "repetition rate of the affirmative sentence minus that of its negation",
+    label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
+    panel=None,
+    unit=str(POINTS["unit"]),
+    compares=True,
+)
+_RATES = Chart(
+    "rates",
+    RATE,
+    "repetition",
+    "repetition rate by the rank of the ACT",
+    label=pl.format("{}{}, rank {}", "number", "polarity", "rank"),
+    panel=None,
+    joint=False,
+    domain=(0, 100),
+)
 
 
 class Variant(StrEnum):
@@ -355,50 +376,28 @@ class Gh22(Requested):
         asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."
         said = f"The affirmative and the negated sentence differ in {clear} of {len(adjusted)} comparisons"
         shown = run.tables()
-        lowered = [_drops_figure(run, *own) for own in zip(run.patterns, shown[1::2], strict=True)]
-        repeated = [_rates_figure(run, *own) for own in zip(run.patterns, shown[::2], strict=True)]
+
+        def drawn(chart: Chart, tables: Sequence[Table]) -> list[Figure]:
+            return [
+                replace(
+                    chart,
+                    name=f"{chart.name}-{variant}",
+                    caption=f"Patterns “{variant}”: {chart.caption}.",
+                    where=pl.col("condition") == str(variant),
+                    also=run.of_split,
+                ).figure(run, table)
+                for variant, table in zip(run.patterns, tables, strict=True)
+            ]
+
         note = (
             "An ACT is the verb, or another word for what somebody does, that a model may repeat. "
             "Rank is that of the ACT among the model's own predictions for the first sentence."
         )
         first = [f"{said} (p < 0.05, adjusted with Holm's method).", asked]
         return [
-            Section("Does a negation lower the repetition?", first, lowered),
-            Section("How often is the ACT repeated?", run.remarks(), repeated, notes=[note]),
+            Section("Does a negation lower the repetition?", first, drawn(_DROPS, shown[1::2])),
+            Section("How often is the ACT repeated?", run.remarks(), drawn(_RATES, shown[::2]), notes=[note]),
         ]
-
-
-def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    chart = Chart(
-        f"drops-{variant}",
-        RATE,
-        "drop",
-        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
-        where=pl.col("condition") == str(variant),
-        also=run.of_split,
-        label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
-        unit=str(POINTS["unit"]),
-        compares=True,
-        panel=None,
-    )
-    return chart.figure(run, table)
-
-
-def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    own = run.summary.filter(~COMPARES, condition=str(variant), metric=RATE).with_columns(**run.of_split)
-    number = pl.format("patterns {}", "number")
-    named = pl.col("polarity").replace({"P": "affirmative (P)", "N": "negated (N)"})
-    data = own.select("rank", "n", pl.col("value", "low", "high") * 100, number=number, polarity=named)
-    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**run.of_split).select(
-        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", "polarity")
-    )  # fmt: skip
-    lines = Lines(
-        pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",
-        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100), n="n",
-    )  # fmt: skip
-    alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
-    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."
-    return Figure(f"rates-{variant}", lines, table, alt, caption, wide=True)
 
 
 @dataclass(frozen=True, eq=False)

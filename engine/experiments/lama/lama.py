@@ -11,13 +11,13 @@ As in LAMA, a fact does not count if its gold answer is not one ranked token of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...basics.numerals import fixed, percent
+from ...basics.numerals import percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY
@@ -89,7 +89,7 @@ class LamaRun(RequestedRun):
     """A finished run."""
 
     def tables(self) -> list[Table]:
-        return [NEGATIONS.table(self), PRECISION.table(self), examples_table(self.items)]
+        return [NEGATIONS.table(self), PRECISION.table(self)]
 
     def methods(self, test: str) -> str:
         ranked = str(self.record.identity["vocabulary"])
@@ -219,7 +219,7 @@ class Lama(Requested):
 
     @classmethod
     def sections(cls, run: RequestedRun) -> list[Section]:
-        negations, precision, examples = run.tables()
+        negations, precision = run.tables()
         said = (
             f"{row['dataset']}: the first token is the same in {percent(row['overlap@1'])} % of {row['n']:,} facts."
             for row in negations.frame.filter(pl.col("column").is_null()).iter_rows(named=True)
@@ -236,23 +236,6 @@ class Lama(Requested):
                 "Do misleading words change the prediction?",
                 ["A misprimed query begins with a misleading word, such as “Talk? Birds can [MASK]”."],
                 figures=[PRIMED.figure(run, precision)],
+                notes=run.remarks(),
             ),
-            Section("What does the model answer?", tables=[examples], notes=run.remarks()),
         ]
-
-
-def examples_table(items: pl.DataFrame, most: int = 6) -> Table:
-    """Table 2: the most probable tokens of a few queries and of their negations."""
-    asked = items.filter(pl.col(WHY).is_null())
-    denied = asked.filter(role=NEGATION)
-    chosen = denied.gather_every(max(1, len(denied) // most)).head(most).with_row_index("example", 1)
-    both = asked.filter(condition=ORIGINAL).join(chosen.select("dataset", "item", "example"), on=["dataset", "item"])
-    read = partial(fixed, decimals=1)
-    said = [pl.format("{} ({})", f"top{i}", pl.col(f"top{i}_logprob").map_elements(read, pl.String))
-            for i in range(1, TOP + 1)]  # fmt: skip
-    predictions = pl.concat_str(said, separator=", ", ignore_nulls=True)
-    tops = {f"top{i}{end}": f"top{i}{end}" for i in range(1, TOP + 1) for end in ("", "_logprob")}
-    shown: dict[str, Any] = {"query": "text", **tops, "predictions": predictions}
-    rows = both.sort("example", maintain_order=True).select(pl.col("example").cast(pl.Int64), **shown)
-    columns = [Column("query", "query"), Column("predictions", "top1")]
-    return Table("Most probable tokens (log-probability)", rows, columns, "example", texts={"top1": "predictions"})

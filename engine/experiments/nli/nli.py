@@ -28,8 +28,8 @@ from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Option
 from ..finished_run import Paper, published
 from ..requested import Requested, RequestedRun
-from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
-from .nli_figures import LABEL_SHARES, WITH_CUE, figures
+from ..view import POINTS, Chart, Values, View, differences
+from .nli_figures import WITH_CUE, figures
 from .nli_pairs import (
     KINDS,
     NEW,
@@ -96,20 +96,6 @@ DROPS = View(
     section="dataset",
     notes=["the two sets of pairs are taken as independent samples"],
 )
-_IS_LABEL = (pl.col("condition") == NEW) & pl.col("metric").is_in(list(LABEL_SHARES.values()))
-_LABEL = pl.col("metric").replace_strict(list(LABEL_SHARES.values()), list(map(str, LABEL_SHARES)), default=None)
-LABELS = View(
-    "Labels of the new pairs, in brackets the paper's",
-    ("dataset", "label"),
-    [
-        Column("data", "dataset"),
-        Column("label", "label"),
-        *(Values(split, f"share:{split}", paper=BESIDE, style=PERCENT) for split in _SPLITS),
-    ],
-    where=_IS_LABEL,
-    also={"label": _LABEL, "metric": pl.format("share:{}", "split")},
-    section="dataset",
-)
 TYPES = differences(
     "McNemar's exact test; original pairs are independent",
     "Types of pairs against each other, on the same original pairs",
@@ -124,23 +110,6 @@ ACCURACIES = Chart(
     others={"majority": "majority baseline"},
     domain=(0, 100),
 )
-SHARES = Chart(
-    "labels",
-    "share",
-    "pairs",
-    "Label shares of the new pairs, and those that the paper prints.",
-    where=_IS_LABEL,
-    also={
-        "kind": pl.format("{}, {}", "dataset", pl.col("split").replace({ALL: "all kinds"})),
-        "label": _LABEL,
-        "metric": pl.lit("share"),
-    },
-    label=pl.col("label"),
-    panel="kind",
-    series="these pairs",
-    joint=False,
-    domain=(0, 100),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +119,7 @@ class NliRun(RequestedRun):
     same_item: ClassVar[str] = "id"  # a digest, so pairs of other data never match
 
     def tables(self) -> list[Table]:
-        accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, LABELS, TYPES))
+        accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, TYPES))
         return [accuracy, *([drops] if len(drops.frame) else []), *others]
 
     def remarks(self) -> list[str]:
@@ -234,17 +203,11 @@ def training_told(training: Mapping[str, Any] | None) -> str:
 
 
 def paper_of(family: str) -> Paper:
-    """The labels of the pairs, and the accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
+    """The accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
     found = published("nli")
-    cells: dict[tuple[str, ...], float | str] = {
-        (source, NEW, split, LABEL_SHARES[label]): share
-        for source, labels in SOURCES.items()
-        for split, shares in found[source]["labels"].items()
-        for label, share in zip(labels, shares, strict=True)
-    }
     if family not in found["families"]:
-        return Paper.of(cells, ())
-    cells |= {
+        return Paper.of({})
+    cells: dict[tuple[str, ...], float | str] = {
         (source, condition, split, "accuracy"): own[family]
         for source in SOURCES
         for condition, splits in found[source]["accuracy"].items()
@@ -367,7 +330,7 @@ class Nli(Requested):
 
     @staticmethod
     def sections(run: NliRun) -> list[Section]:
-        accuracy, *drop, labels, types = run.tables()
+        accuracy, *drop, types = run.tables()
         said = []
         for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True):
             own, baseline = row["accuracy"], row["majority"]
@@ -377,11 +340,9 @@ class Nli(Requested):
             ends = "" if low is None else f" ({percent(low)} to {percent(high)})"
             right = f"{fixed(100 * own, 1, limits)} % of {row['n']:,} new pairs are right{ends}"
             said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {percent(baseline)} %.")
-        given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"
         return [
             Section(judged, said, [ACCURACIES.figure(run, accuracy)], drop, notes=run.remarks()),
-            Section("Which labels do the new pairs have?", [given], [SHARES.figure(run, labels)]),
             Section("Which kind of pair is harder?", tables=[types]),
         ]
 

@@ -132,7 +132,7 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
     "nli": (
         ["of Hossain et al., 2020 with the labels not_entailment, entailment", "on the original dev sets: RTE"],
         [],
-        {"accuracy", "labels"},
+        {"accuracy"},
         {"accuracy"},
     ),
     "likelihood": (["(Salazar et al., 2020)"], [], {"likelihood"}, {"accuracy", "accuracy_per_token", "ties"}),

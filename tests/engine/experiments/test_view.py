@@ -126,12 +126,10 @@ def nli():
     kinds = ("Tneg-H", "T-Hneg", "Tneg-Hneg", "all")
     judged = [("RTE", "original", "all"), ("RTE", "original", "negation"), *(("RTE", "new", kind) for kind in kinds)]
     judged += [("SNLI", "new", kind) for kind in kinds]
-    labels = [("RTE", "entailment"), ("RTE", "not_entailment"), ("SNLI", "neutral")]
     return [
         *values(*((*key, metric) for metric in ("majority", "accuracy") for key in judged)),
         *values(*((*key, "truncated") for key in judged)),
         *values(*(("RTE", "new", kind, metric) for metric in ("drop", "relative_drop") for kind in kinds)),
-        *values(*((source, "new", kind, f"label_share:{label}") for source, label in labels for kind in kinds)),
         compared("accuracy", "RTE", "new", "Tneg-H", OWN, other_split="T-Hneg"),
     ], None
 

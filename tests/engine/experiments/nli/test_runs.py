@@ -110,7 +110,6 @@ def test_a_two_way_accuracy_stands_beside_no_three_way_figure_of_the_paper(runs)
         shown = {row["dataset"] for row in table.to_dicts() if row.get("published accuracy") is not None}
         assert (shown, set(table["dataset"])) == (beside, {"RTE", "SNLI"})
         assert any("SNLI: accuracy is two-way" in line for line in run.remarks()) is (head == "two-way")
-        assert set(run.paper.figures.filter(pl.col("metric").str.starts_with("label_share"))["dataset"]) >= {"SNLI"}
 
 
 def test_two_models_are_compared_where_they_are_scored_alike(runs):
