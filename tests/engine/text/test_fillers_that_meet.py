@@ -175,12 +175,12 @@ def test_a_selection_names_what_a_scoring_would_refuse_and_verbs_that_are_one_to
     wanted = [[verb for verb in verbs if is_one_token(before, verb, after)] for before, after in places]
     kept = [verb for verb in wanted[0] if verb in wanted[1] and verb in wanted[2]]
     made = Selection.plan(mini, lexicon, replace(patterns, scored=patterns.scored[:1]))
-    assert [verbs[i] for i in made.verbs[0].index] == [verb for verb in wanted[0] if verb in wanted[1]]
-    assert any("one token of this model, and are counted apart: march = March" in note for note in made.notes)
+    assert [verbs[i] for i in made.verbs.index] == [verb for verb in wanted[0] if verb in wanted[1]]
+    assert any("the same tokens of this model, which count apart: march = March" in note for note in made.notes)
     lost = [verb for verb in wanted[0] if verb in wanted[1] and verb not in wanted[2]]
     assert (kept, lost) == (["run", "ride", "walk"], ["smoke", "march", "March", "act"])
     made = Selection.plan(mini, lexicon, patterns)
-    assert [verbs[i] for i in made.verbs[0].index] == kept
+    assert [verbs[i] for i in made.verbs.index] == kept
     [said] = [note for note in made.notes if "for the mask of Inside alone" in note]
     assert all(repr(verb) in said for verb in lost)
 
