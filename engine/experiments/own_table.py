@@ -35,7 +35,7 @@ _EMPTY = {
     PAIR: "these rows are not part of a pair",
 }
 _PLACE, _FILE = "place of a row", "file of a row"
-_SPACES, _SPELLING, _SECOND = "spaces in ", "spelling of ", "published spelling of "
+_SPELLING, _SECOND = "spelling of ", "published spelling of "
 ROW, FILE = "row", "file"
 PLACE_ROW, PLACE_FILE = "\0row", "\0file"  # the same beside the columns of a table, where no user's has such a name
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
@@ -294,11 +294,8 @@ class Labels:
         for name, own in values.items():
             there = rows.frame[name].cast(pl.String)
             alone = label(there)
-            slips = {
-                _SPACES: alone.is_not_null() & (alone != there),
-                _SPELLING: alone.is_not_null() & (alone != there.str.strip_chars()),
-                _SECOND: pl.select(pl.when(alone != own).then(alone)).to_series(),
-            }
+            second = pl.select(pl.when(alone != own).then(alone)).to_series()
+            slips = {_SPELLING: alone.is_not_null() & (alone != there), _SECOND: second}
             part = part.with_columns(own.alias(name), *(slip.alias(kind + name) for kind, slip in slips.items()))
         self.parts.append(part)
         for name in set(self._of(GROUP)) & set(values):
@@ -312,7 +309,7 @@ class Labels:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        kinds = {"": pl.String, _SPACES: pl.Boolean, _SPELLING: pl.Boolean, _SECOND: pl.String}
+        kinds = {"": pl.String, _SPELLING: pl.Boolean, _SECOND: pl.String}
         empty = {kind + name: dtype for kind, dtype in kinds.items() for name in self.columns}
         return pl.concat([pl.DataFrame(schema=empty), *self.parts], how="diagonal")
 
@@ -351,13 +348,11 @@ class Labels:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
             yield f"{said}: they count as different {purpose}s"
         if len(odd := rows.filter(pl.col(_SPELLING + name))):
-            what = "other spaces than the usual one, invisible characters, or letters in two parts"
+            what = "spaces at the ends, other spaces than the usual one, invisible characters, or letters in two parts"
             yield f"{name} has {what}, which do not count: {self._where(odd)}"
         second = rows.drop_nulls(_SECOND + name).group_by(_SECOND + name, name, maintain_order=True).len()
         for written, own, n in second.iter_rows():
             yield f"{name}: {written!r} counts as {own!r}, as the authors of the data count it ({counted(n, 'row')})"
-        if len(spaces := rows.filter(pl.col(_SPACES + name) & ~pl.col(_SPELLING + name))):
-            yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"
         if len(empty := rows.filter(value.is_null())):
             yield f"{name} is empty, so that {_EMPTY[purpose]}: {self._where(empty)}"
 

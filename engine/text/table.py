@@ -19,7 +19,7 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import LOOKS_MISSING, as_json, as_type, kinds_of, label, type_of, unusable
+from .table_cells import RARELY_ODD, as_json, as_type, doubts, kinds_of, label, type_of, unusable
 from .table_sources import MOST_COLUMNS, PLACE, Source, bare, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
@@ -27,6 +27,7 @@ ROWS_PER_PART = 4096
 # A file, a frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns.
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
 Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cannot be used; null where it can
+_RARE = 20  # what one of so many texts does, or fewer
 FILE_NAME = "file name"  # a label of rows that several files have, though no column says it
 
 
@@ -177,7 +178,8 @@ class Table:
         for own in self.files:
             for name in found.named:
                 self._refuse_absent(own, name)
-        looks, good, first = Counter[tuple[str, str]](), Counter[int](), dict[int, str]()
+        good, first = Counter[int](), dict[int, str]()
+        doubted = dict[tuple[str, str], list[int]]()  # column and doubt → the first part and row, and how many rows
         for number, (file, _) in enumerate(self.parts):
             rows = found.seen(number, check)
             if len(rows.skipped):
@@ -186,18 +188,18 @@ class Table:
                 if not skip_bad:
                     raise InputError(first[file])
             good[file] += len(rows.frame)
-            for name in found.named:
-                text = rows.frame[name].cast(pl.String).str.strip_chars()
-                looks.update((name, word) for word in text.filter(text.is_in(LOOKS_MISSING)))
+            for name, said, is_so in doubts(rows.frame.select(found.named), texts):
+                places = rows.places["row"].filter(is_so)
+                doubted.setdefault((name, said), [number, places[0], 0])[2] += len(places)
             if see is not None:
                 see(self.files[file].name, rows, found.labelled(rows.frame))
         for file, reason in first.items():
             if not good[file]:
                 raise InputError(reason)
         told = (
-            f"{self.name}: {text} stands in {counted(n, 'row')} of {name} and counts as a value; is it one? Else leave "
-            "the cell empty"
-            for (name, text), n in looks.items()
+            f"{said.format(counted(n, 'row') + ' of ' + name)} ({self.location(number, row)})"
+            for (name, said), (number, row, n) in doubted.items()
+            if said not in RARELY_ODD.values() or n * _RARE <= good.total()
         )
         return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *told))
 

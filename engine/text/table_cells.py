@@ -5,7 +5,7 @@ A part of a table has a column in the type of its own values. Values of several 
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Any
@@ -21,6 +21,14 @@ LOOKS_MISSING = (
     *("missing", "undefined", "-", "–", "—", "?", "."),
 )
 """What can be a word or a name, and is told where it stands."""
+_READ = "which a model reads, too; remove it if it is not a part of the text"
+ODD_TEXTS = {
+    r"^[*?#%]+\s*\pL": f"In {{}}, a text begins with a mark such as *, {_READ}",
+    r"^'.*'$": f"In {{}}, a text stands in single quotes, {_READ}",
+}
+"""Pattern of a text that may have more than its author means → what is told of its rows."""
+RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like, unlike the others; is it a title?"}
+"""The same, where few texts of a column are so."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "a text is needed"
 MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
@@ -136,6 +144,18 @@ def unusable(stored: pl.DataFrame, texts: Sequence[str], optional: Sequence[str]
         odd = pl.when(text.str.contains(_CONTROL)).then(pl.lit("a character that cannot be printed; remove it"))
         reasons.append(f"{name} holds " + odd)
     return stored.select(pl.coalesce(reasons).alias("reason")).to_series()
+
+
+def doubts(rows: pl.DataFrame, texts: Sequence[str]) -> Iterator[tuple[str, str, pl.Series]]:
+    """What may not be meant: its column, a sentence with a place for the rows, and whether it is so in each row."""
+    for column in rows.iter_columns():
+        text = column.cast(pl.String).str.strip_chars()
+        for word in text.filter(text.is_in(LOOKS_MISSING)).unique(maintain_order=True):
+            said = f"{word} stands in {{}} and counts as a value; is it one? Else leave the cell empty"
+            yield column.name, said, text == word
+        for pattern, said in (ODD_TEXTS | RARELY_ODD if column.name in texts else {}).items():
+            if (is_so := text.str.contains(pattern)).any():
+                yield column.name, said, is_so
 
 
 def label(column: pl.Series) -> pl.Series:

@@ -42,7 +42,7 @@ _MOST_LIST = 2**26  # bytes of a JSON list, which is held in memory
 _HINT = "give a table as CSV, TSV, JSON lines or Parquet"
 _SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
 _FIRST = 4096  # bytes that show what a file is
-_CSV, _TSV, _JSON, _PARQUET, _SHEET = "CSV", "TSV", "JSON", "Parquet", "spreadsheet"
+_CSV, _TSV, _JSON, _PARQUET, _SHEET, _LIST = "CSV", "TSV", "JSON", "Parquet", "spreadsheet", "list of dictionaries"
 # First bytes → which kind of table it is; or what else, and what the user does about it.
 _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"PAR1": _PARQUET,
@@ -88,7 +88,7 @@ class Source:
     """A file; or what is in memory. Once all is read, it knows its columns and notes."""
 
     name: str
-    data: Any  # its path, or a frame of Polars; None once it is read
+    data: Any  # its path, a frame of Polars, or a list of dictionaries; None once it is read
     sha256: str = ""  # in hex: of a file's bytes, or of the names, types and values in memory
     header: tuple[str, ...] = ()  # of a table with one
     columns: dict[str, None] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Source:
 
     def parts(self, size: int) -> Iterator[pl.DataFrame]:
         """All rows, so many together, with the column `PLACE`."""
-        n, rows = 0, _ROWS.get(_kind_of(self.data)) if isinstance(self.data, Path) else None
+        n, rows = 0, _ROWS.get(_kind_of(self.data))
         for columns, lines, reasons in _of_frame(self, size) if rows is None else _in_batches(self, rows(self), size):
             places = pl.DataFrame([range(n + 1, n + len(lines) + 1), lines, reasons], PLACES)
             yield pl.DataFrame([places.to_struct(PLACE), *(column_of(name, own) for name, own in columns.items())])
@@ -252,7 +252,7 @@ def _of_line(text: str, line: int) -> Row:
         return line, {}, str(error).removeprefix(": ")
 
 
-def _of_value(value: Any, line: int, text: str) -> Row:
+def _of_value(value: Any, line: int | None, text: str) -> Row:
     if fault := fault_of_object(value, text):
         return line, {}, fault
     names = {seen_name(key): own for key, own in value.items()}
@@ -313,24 +313,22 @@ _ROWS: Mapping[str, Callable[[Source], Iterator[Row]]] = {
     _TSV: lambda source: _of_delimited(source, "\t"),
     _JSON: _of_json,
     _SHEET: _of_sheet,
+    _LIST: lambda source: (_of_value(dict(row), None, "") for row in source.data),
 }
 
 
 def in_memory(data: Any) -> Source:
     """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
-        for row in data:
-            _checked(row, _FRAME)
-        names = dict.fromkeys(chain.from_iterable(data))
-        columns = {seen_name(name): [row.get(name) for row in data] for name in names}
-        return Source(_FRAME, pl.DataFrame([column_of(name, own) for name, own in columns.items()]))
-    if isinstance(data, pl.LazyFrame) or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
-        try:
-            return Source(_FRAME, data.collect() if isinstance(data, pl.LazyFrame) else pl.DataFrame(data))
-        except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
-            raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
-    if isinstance(data, Mapping) or hasattr(data, "columns"):
-        return Source(_FRAME, pl.DataFrame(_columns(data)))
+        return Source(_FRAME, list(data))
+    is_lazy = isinstance(data, pl.LazyFrame)
+    try:
+        if is_lazy or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
+            return Source(_FRAME, data.collect() if is_lazy else pl.DataFrame(data))
+        if isinstance(data, Mapping) or hasattr(data, "columns"):
+            return Source(_FRAME, pl.DataFrame(_columns(data)))
+    except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
+        raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
     raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
 
 
@@ -344,11 +342,6 @@ def _columns(data: Any) -> list[pl.Series]:
     for name, own in zip(names, columns, strict=True):
         if isinstance(own, str | bytes | set | Mapping) or not hasattr(own, "__len__"):
             raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
-        if len(own) != len(columns[0]):
-            raise InputError(
-                f"{_FRAME}: the table's column {name!r} has {counted(len(own), 'value')}, {names[0]!r} has "
-                f"{len(columns[0]):,}; give columns of the same length"
-            )
     return [column_of(name, _values(own)) for name, own in zip(names, columns, strict=True)]
 
 
@@ -429,8 +422,10 @@ def bare(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def _kind_of(path: Path) -> str:
+def _kind_of(path: Any) -> str:
     """Which kind of table a file is, by its first bytes, then its name; InputError if it is none."""
+    if not isinstance(path, Path):  # a frame is as Parquet
+        return _LIST if isinstance(path, list) else _PARQUET
     with open_text(path, _HINT) as stream:
         first = stream.read(_FIRST)
     if not first.strip():

@@ -176,6 +176,19 @@ def test_what_only_looks_missing_is_told_with_its_count_and_errors_of_spreadshee
         assert f":3: text is {word}, an error" in refusal(write(f"text,kind\na,x\n{word},x\n"))
 
 
+def test_what_may_not_be_a_part_of_a_text_is_told_with_its_rows(write):
+    rows = [f"He sees {number} birds.,x" for number in range(40)]
+    rows[3], rows[5], rows[30] = "*He see birds.,x", "??Him sees.,x", "Part two,x"
+    path = write("\n".join(["text,kind", *rows]))
+    assert [note.partition(";")[0] + note[note.index(" (") :] for note in rows_of(path)[0].notes] == [
+        f"In 2 rows of text, a text begins with a mark such as *, which a model reads, too ({path}:5)",
+        f"In 1 row of text, a text ends without a full stop or the like, unlike the others ({path}:32)",
+    ]
+    quoted = rows_of(write("text,kind\n'It is.',x\n'It's not.',y\n'Tis.,y\n"))[0].notes
+    assert [note.partition(",")[0] for note in quoted] == ["In 2 rows of text"]
+    assert not rows_of(write("text,kind\n" + "bird,x\n" * 40 + "fish.,x\n"))[0].notes  # words have no full stop
+
+
 def test_types_are_those_of_the_whole_table_and_a_label_is_the_text_that_a_person_sees(write):
     rows = [{"text": f"t{i}", "kind": i, "n": i} for i in range(120)]
     rows[110] |= {"kind": 51.5, "n": 51.5}
@@ -356,8 +369,10 @@ def test_the_exact_name_wins_an_ambiguous_one_is_refused_and_an_empty_one_is_non
     assert find_column(table, "--prefix", "", ["prefix"]) is None
     with pytest.raises(InputError, match=r"is 'Text' or 'TEXT' the column 'text'\? Name one with --sentence COLUMN"):
         find_column(table, "--sentence", None, ["text"])
-    for columns in ({0: ["a"], "0": ["b"]}, [{0: "a", "0": "b"}]):
-        assert "two columns have the name '0'" in refusal(columns, texts=("0",), labels=())
+    assert "two columns have the name '0'" in refusal({0: ["a"], "0": ["b"]}, texts=("0",), labels=())
+    assert "row 1: the key '0' stands there twice" in refusal([{0: "a", "0": "b"}], texts=("0",), labels=())
+    alike = [{"text": "a", "kind": "x"}, {" text": "b", "kind\u200b": "y"}]  # one column, in two spellings
+    assert rows_of(alike)[1].rows() == [("a", "x"), ("b", "y")]
 
 
 def test_files_of_a_folder_keep_their_names_apart_and_hidden_ones_are_left_alone(write, tmp_path):
