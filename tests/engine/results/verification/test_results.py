@@ -1,6 +1,5 @@
 """A run or a model against what it should hold: damage of every kind is found, with its repair."""
 
-import json
 import shutil
 
 import negengine as ng
@@ -193,26 +192,6 @@ def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(expor
         verify(exported)
 
 
-def test_what_export_json_says_is_compared_with_what_it_describes(exported):
-    _, right = read_manifest(exported)
-    lies = {
-        "agrees with tokenizer.json": {"vocab_size": 900, "mask_token": "<mask>"},
-        "agrees with config.json": {"vocab_size": 30_000, "padding_id": 7, "max_length": 600, "family": "roberta"},
-    }
-    for what, wrong in lies.items():
-        for field, value in wrong.items():
-            rewrite_manifest(exported, **{**right, field: value})
-            assert ("export.json", what) in damage(verify(exported)), field
-    # A number of logits on which both files agree, but not the graph.
-    config = json.loads((exported / "config.json").read_text())
-    (exported / "config.json").write_text(json.dumps({**config, "vocab_size": 30_000}))
-    further = right["further_files"] | {"config.json": file_sha256(exported / "config.json")}
-    rewrite_manifest(exported, **right | {"vocab_size": 30_000, "further_files": further})
-    found = verify(exported)
-    assert ("model.onnx", "inputs and outputs are those of export.json") in damage(found)
-    assert "output logits has 12704 columns, export.json says 30000" in found.damage[0].detail
-
-
 def test_a_graph_that_computes_something_else_is_found_though_its_digest_is_right(exported):
     for name, torch, by in (("model.cpu.onnx", None, "model.onnx"), ("model.onnx", "mini", "PyTorch")):
         shutil.copy(exported / "model.int8.onnx", exported / name)
@@ -222,10 +201,7 @@ def test_a_graph_that_computes_something_else_is_found_though_its_digest_is_righ
 
 
 def test_what_cannot_be_compared_with_sentences_is_verified_otherwise(causal, detector):
-    checks = verify(causal("gpt2").folder, sample=4).checks
-    assert not any(check.is_damage for check in checks)
-    [told] = [(check.of, check.n) for check in checks if check.what == "log-probabilities follow from the logits"]
-    assert told == ("model.vocabulary.onnx", 4)
+    assert not verify(causal("gpt2").folder, sample=4).damage
     checks = verify_model(detector, 5, 0, None).checks
     assert not any(check.is_damage for check in checks)
     [skipped] = [check.detail for check in checks if str(check.outcome) == "not checked"]
