@@ -26,7 +26,7 @@ from .worth import close_calls
 
 # Of |Δlogit| and of |Δ log-probability|, relative to the largest logit of a row, or to 1; fp32 differs by 1e-6 to 1e-5.
 TOLERANCE = 1e-4
-_FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
+FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
 _MOST_TIMES = 10  # but no more than so many times the tolerance: a reference that is further off proves nothing
 _ROWS = 64  # tokens of a text whose log-probabilities are compared, about
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
@@ -261,7 +261,7 @@ def _allowed(wanted: Logits, has_token: NDArray[np.bool_]) -> Logits:
 
 def _with_floor(allowed: Logits, floor: Any) -> Any:
     """What is accepted where PyTorch's own rounding is a `floor`, a number or [rows, 1]."""
-    return np.maximum(allowed, np.minimum(_FLOORS * floor, _MOST_TIMES * allowed))
+    return np.maximum(allowed, np.minimum(FLOORS * floor, _MOST_TIMES * allowed))
 
 
 def _counts(wanted: Logits, has_token: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ from .model import LanguageModel
 Ids = NDArray[np.int32]
 NO_WORD = -1
 _WINDOWS_AT_ONCE = 256
-_TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
+TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
 
 
 class Method(StrEnum):
@@ -224,7 +224,7 @@ def pseudo_logprobs(
     copies = (
         asked
         for group in encoder.groups(sentences, longest)
-        for asked in queries(group, method, encoder.tokenizer.mask_id, max(1, _TOKENS_AT_ONCE // group.ids.shape[1]))
+        for asked in queries(group, method, encoder.tokenizer.mask_id, max(1, TOKENS_AT_ONCE // group.ids.shape[1]))
     )
     finished(gathered(map(scoring, _together(copies))))
     return found
@@ -234,7 +234,7 @@ def _together(copies: Iterable[Queries]) -> Iterator[list[Queries]]:
     """Copies of several lengths, as many as may be in memory: the more of them, the less do cores wait."""
     held: list[Queries] = []
     for asked in copies:
-        if held and sum(own.ids.size for own in held) + asked.ids.size > _TOKENS_AT_ONCE:
+        if held and sum(own.ids.size for own in held) + asked.ids.size > TOKENS_AT_ONCE:
             yield held
             held = []
         held.append(asked)

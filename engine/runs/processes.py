@@ -33,7 +33,7 @@ from .stage import Advance, Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
-_BETWEEN_LOOKS, _MOST_LOOKS = 5.0, 12  # seconds of silence until a look at the processes; looks at a stopped one
+BETWEEN_LOOKS, _MOST_LOOKS = 5.0, 12  # seconds of silence until a look at the processes; looks at a stopped one
 _Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
 
 # The process imports from where this one does, also what a notebook or a test added to `sys.path`.
@@ -191,7 +191,7 @@ def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
     looks = 0
     while True:
         with suppress(queue.Empty):
-            index, message = inbox.get(timeout=_BETWEEN_LOOKS)
+            index, message = inbox.get(timeout=BETWEEN_LOOKS)
             if message is None or message[0] != "note":
                 return index, message
             tally.say(message[1])

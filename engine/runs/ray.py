@@ -45,9 +45,9 @@ _ADDRESS = re.compile(r"local|auto|(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\
 _OPENING = -1  # stands for a part
 _IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepared
 _TRIES = 4  # of Ray, for a call whose worker dies
-_FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
-_TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
-_BEFORE_AGAIN, _UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
+FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
+TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
+_BEFORE_AGAIN, UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
 # Seconds without Ray's control process until the run ends, before Ray itself ends this process after 60; of each look.
 _NO_CONTROL, _LOOK = 30.0, 5.0
 _ENDS = 2  # how often a part may end its worker, each time `_TRIES` times, until the run ends
@@ -292,9 +292,9 @@ class _Pool:
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
         self.actors = [actors.remote([self._order]) for _ in range(workers)]
         self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self.actors}
-        if not self._wait(calls := [*self._calls], _TO_BEGIN):
-            raise InputError(f"Ray: no worker has begun for {_TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
-        for call in ray.wait(calls, num_returns=len(calls), timeout=_FOR_OTHERS)[0]:
+        if not self._wait(calls := [*self._calls], TO_BEGIN):
+            raise InputError(f"Ray: no worker has begun for {TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
+        for call in ray.wait(calls, num_returns=len(calls), timeout=FOR_OTHERS)[0]:
             self._join(self._calls.pop(call)[0], call)
 
     def choose(self, say: Say) -> Choices:
@@ -321,11 +321,11 @@ class _Pool:
                     continue  # it is idle again with its answer
                 number = waiting.popleft()
                 self._calls[call(actor, number)] = actor, number, left
-            if not (answered := self._wait([*self._calls], _FOR_OTHERS)):
+            if not (answered := self._wait([*self._calls], FOR_OTHERS)):
                 waiting = waiting or deque(sorted(left))
                 signs = [actor.__ray_ready__.remote() for actor in self.actors]  # all may be stopped, or cut off
-                if not self._wait([*self._calls, *signs], _TO_BEGIN):
-                    raise StoppedError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes")
+                if not self._wait([*self._calls, *signs], TO_BEGIN):
+                    raise StoppedError(f"Ray: no worker has given a sign for {TO_BEGIN / 60:.0f} minutes")
             for one in answered:
                 decided = next(own for own, (actor, *_) in self._calls.items() if actor is self._calls[one][0])
                 actor, number, asked = self._calls.pop(one)
@@ -390,7 +390,7 @@ class _Pool:
     def _is_back(self, actor: Any) -> bool:
         """Whether an actor answers again within some seconds: then its process had ended, and the network is fine."""
         try:
-            self._ray.get(actor.__ray_ready__.remote(), timeout=_FOR_OTHERS)
+            self._ray.get(actor.__ray_ready__.remote(), timeout=FOR_OTHERS)
         except self._ray.exceptions.RayError:
             return False
         return True
@@ -413,7 +413,7 @@ class _Pool:
             raise RuntimeError(f"a Ray worker: {error}") from None
         except self._ray.exceptions.RayError as error:
             now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
-            if unreached and now - self._lost.setdefault(actor, now) < _UNREACHED:
+            if unreached and now - self._lost.setdefault(actor, now) < UNREACHED:
                 time.sleep(_BEFORE_AGAIN)
                 self._one_at_a_time.add(actor)
                 self._ends[doing] += bool(doing) and self._is_back(actor)

@@ -17,7 +17,7 @@ from .negation_tables import POINTS, rates_table, selection_table
 from .rates import SCORES_FILE
 from .reading import STRONG
 
-_TOP = 8
+TOP = 8
 _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
 _BEYOND = "> 1,000"
 _PATTERN = Column("pattern", "pattern")
@@ -111,7 +111,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     )
     top = (
         counts.group_by("pattern", maintain_order=True)
-        .head(_TOP)
+        .head(TOP)
         .sort(_in_order("pattern", rates["pattern"].to_list()), maintain_order=True)
         .select("pattern", "top1", "n", "share", "triplets")
     )
@@ -139,7 +139,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     )
     labelled = top.with_columns(text=pl.col("n").map_elements("{:,}".format, pl.String))
     plot = charts.Bars(labelled, x="n", y="top1", panel="pattern", title="triplets", text="text")
-    caption = f"The most frequent first choices that are not the verb, at most {_TOP}, with the number of triplets."
+    caption = f"The most frequent first choices that are not the verb, at most {TOP}, with the number of triplets."
     figure = Figure("replacements", plot, table, " ".join(said), caption, wide=True)
     return Section(title, said, figures=[figure], notes=notes)
 

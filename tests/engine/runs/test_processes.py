@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -68,15 +69,14 @@ def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fau
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of stopped processes")
 @pytest.mark.parametrize("at", [BEGIN, CALIBRATION, 1])
 def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whole, monkeypatch, at):
-    start = processes._Child.__init__
-
-    def start_and_stop(child, *arguments):
-        start(child, *arguments)
-        os.kill(child.process.pid, signal.SIGSTOP)
+    def start_and_stop(*arguments, **given):
+        child = subprocess.Popen(*arguments, **given)
+        os.kill(child.pid, signal.SIGSTOP)
+        return child
 
     if at == BEGIN:
-        monkeypatch.setattr(processes._Child, "__init__", start_and_stop)
-    monkeypatch.setattr(processes, "_BETWEEN_LOOKS", 0.1)
+        monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": start_and_stop}))
+    monkeypatch.setattr(processes, "BETWEEN_LOOKS", 0.1)
     told = r"^--device cpu \(\d of 2\): its process \d+ is stopped \(by SIGSTOP\?\) .* run the same command again"
     with pytest.raises(InputError, match=told):
         run(Squares(fault="stop", at=at, fifo="x" * 2**20), tmp_path, TWO)  # more than a pipe holds

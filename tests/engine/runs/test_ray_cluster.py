@@ -83,8 +83,8 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path,
 
 @pytest.mark.parametrize("fault", ["kill once", "stop once"])
 def test_a_killed_or_silent_worker_loses_no_part(cluster, tmp_path, whole, monkeypatch, fault):
-    monkeypatch.setattr(waits, "_FOR_OTHERS", 1.0)
-    monkeypatch.setattr(waits, "_TO_BEGIN", 60.0)
+    monkeypatch.setattr(waits, "FOR_OTHERS", 1.0)
+    monkeypatch.setattr(waits, "TO_BEGIN", 60.0)
     stage = Squares(parts=PARTS, fault=fault, at=5, fifo=str(tmp_path / "fault"))
     assert results(run(stage, tmp_path / "run", Ray())) == whole
     assert (tmp_path / "fault.met").exists()
@@ -93,18 +93,18 @@ def test_a_killed_or_silent_worker_loses_no_part(cluster, tmp_path, whole, monke
 
 
 def test_another_worker_calibrates_if_one_is_stopped_and_the_run_ends_if_all_are(cluster, tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(waits, "_FOR_OTHERS", 1.0)
+    monkeypatch.setattr(waits, "FOR_OTHERS", 1.0)
     stage = Squares(parts=PARTS, fault="stop once", at=CALIBRATION, fifo=str(tmp_path / "fault"))
     assert results(run(stage, tmp_path / "run", Ray())) == whole
     with Ray().start(Squares(fault="stop", at=CALIBRATION), Opening(), lambda _: None) as workers:
-        monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
+        monkeypatch.setattr(waits, "TO_BEGIN", 1.0)
         with pytest.raises(InputError, match=r"^Ray: no worker has given a sign for .*; finished parts are kept, run"):
             workers.choose(lambda _: None)
 
 
 def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_path, whole, monkeypatch):
-    monkeypatch.setattr(waits, "_FOR_OTHERS", 60.0)
-    monkeypatch.setattr(waits, "_UNREACHED", 0.0)
+    monkeypatch.setattr(waits, "FOR_OTHERS", 60.0)
+    monkeypatch.setattr(waits, "UNREACHED", 0.0)
     reporter, said = watched()
     stage = Squares(parts=PARTS, fault="kill one worker", fifo=str(tmp_path / "chosen"))
     assert results(run(stage, tmp_path / "run", Ray(), reporter=reporter)) == whole
@@ -142,7 +142,7 @@ def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
 
 def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_path, monkeypatch):
     with Ray().start(Squares(), Opening(), lambda _: None):  # it holds all CPUs
-        monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
+        monkeypatch.setattr(waits, "TO_BEGIN", 1.0)
         with pytest.raises(InputError, match=r"^Ray: no worker has begun for 0 minutes; is it busy"):
             run(Squares(), tmp_path, Ray())
 

@@ -35,7 +35,7 @@ def plain(network, sentences, method, mask_id, longest):
 @pytest.mark.parametrize("method", list(Method))
 @pytest.mark.parametrize(("longest", "at_once"), [(512, 2**18), (9, 60), (6, 5)])
 def test_pseudo_log_likelihoods_are_those_of_the_definition(model, request, monkeypatch, method, longest, at_once):
-    monkeypatch.setattr(spans, "_TOKENS_AT_ONCE", at_once)
+    monkeypatch.setattr(spans, "TOKENS_AT_ONCE", at_once)
     masked, done = MaskedLM(model.exported, threads=1), []
     encoder = Encoder(model.exported.tokenizer)
     sentences = encoder.encode(SENTENCES)

@@ -20,7 +20,7 @@ def run(scored_run):
 @pytest.fixture(scope="module")
 def frames(run):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(negation_views, "_TOP", 2)  # a model of few words gives fewer answers than are shown otherwise
+        patched.setattr(negation_views, "TOP", 2)  # a model of few words gives fewer answers than are shown otherwise
         return {name: figure.table.frame for name, figure in drawn_figures(run).items()}
 
 
