@@ -161,9 +161,12 @@ def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
     """Also with a vocabulary of 250,000 tokens, of which a batch of sentences for every core is gigabytes."""
     asked = masked.engine, masked.buckets, masked.words, masked.marks
     wanted, summed, told, judge = score_whole_words(*asked).logprob, [], [], words_module.judge
-    monkeypatch.setattr(
-        words_module, "judge", lambda own, *of, **how: summed.append(len(own)) or judge(own, *of, **how)
-    )
+
+    def counted(logits, *of, **how):
+        summed.append(len(logits))
+        return judge(logits, *of, **how)
+
+    monkeypatch.setattr(words_module, "judge", counted)
     monkeypatch.setattr(words_module, "SUMMED_AT_ONCE", 1)
     assert (score_whole_words(*asked).logprob == wanted).all()  # the same batches, in which one row is summed at a time
     assert set(summed) == {1}
