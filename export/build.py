@@ -53,7 +53,7 @@ from .parity import DisagreesError, Parity, Reference, compare, compare_prefixes
 from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
-from .samples import USUAL, batches
+from .samples import USUAL, batches, whole
 from .source import Say, Source, locate
 from .tasks import TEXT_CLASSIFICATION, Task, begin_with_bos, task_named, task_of
 from .trace import Exporter, exporter_of, takes_segments
@@ -190,9 +190,9 @@ def _write(
     found = _Graphs(graph.save(staged / GRAPH), [staged / GRAPH], told)
     samples = traced.reference.samples
     if any(variant.file in LOW_GRAPHS for variant in task.variants):
-        usual = [sample for sample in samples if len(sample.ids) <= USUAL]
+        usual = [number for number in whole(samples) if len(samples[number].ids) <= USUAL]
         say(f"measuring how large values become on {len(usual)} inputs")
-        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(usual)]))
+        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(samples, usual)]))
     is_wanted = made_from.get(GRAPHS) == Precision.MIXED
     _add_variants(found, task, context, traced.reference, say, is_wanted=is_wanted)
     parity = [_compared(path, traced.reference, say, is_exact=True) for path in found.exact]
@@ -207,7 +207,7 @@ def _write(
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(max(parity, key=lambda own: own.largest_difference)),
-        "compared_lengths": sorted({len(sample.ids) for sample in samples}),
+        "compared_lengths": sorted({len(samples[number].ids) for number in whole(samples)}),
         "low_precision": found.low,
         "left_out": found.left_out,
     }
@@ -244,7 +244,7 @@ def _trace(
         model, samples, name,
         lambda: load_model(checkpoint, task.head, allow_pickle=allow_pickle),
         list(tokenizer.get_vocab().values()) if task.head.is_language_model else None,
-        is_causal=task.head.is_decoder,
+        is_causal=task.head.is_decoder, longest=checkpoint.longest,
     )  # fmt: skip
     give_back_freed_memory()
     map_weights_apart()  # not before: PyTorch would fetch all that lies between its operators from the system

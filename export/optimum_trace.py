@@ -4,8 +4,10 @@ PyTorch would hold the weights in memory four times. Here it writes the graph al
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 import torch
@@ -22,6 +24,23 @@ from .observe import told_in_one_line
 # Optimum's own masks lack an argument of transformers 5.4 and later, whose masks can be traced as they are.
 model_patcher.eager_mask_without_vmap, model_patcher.sdpa_mask_without_vmap = eager_mask, sdpa_mask
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+_INFER = "_jit_pass_onnx_graph_shape_type_inference"
+_FEW = 1024  # numbers of a tensor that may say a shape
+
+
+@contextmanager
+def _weights_unread() -> Iterator[None]:
+    """Let PyTorch infer shapes from those of the weights: it would copy all their numbers, several times."""
+    infer = getattr(torch._C, _INFER)  # noqa: SLF001
+
+    def from_shapes(graph: Any, given: dict[str, torch.Tensor], *further: Any) -> None:
+        infer(graph, {name: own for name, own in given.items() if own.numel() <= _FEW}, *further)
+
+    setattr(torch._C, _INFER, from_shapes)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        setattr(torch._C, _INFER, infer)  # noqa: SLF001
 
 
 class Optimum:
@@ -53,7 +72,8 @@ class Optimum:
             setattr(model.config, key, value)
         # The tracer would turn this number into an input of the graph; 0 keeps all rows.
         fixed = {"logits_to_keep": 0} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
-        with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
+        told = told_in_one_line(name, "tracing it")
+        with told, torch.no_grad(), _weights_unread(), config.patch_model_for_export(model, fixed):
             example = config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES)
             torch.onnx.export(
                 model,

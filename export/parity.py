@@ -21,7 +21,7 @@ from ..engine.inference.exported import FP16, HIDDEN
 from ..engine.inference.trees import LONGEST_TREE, trees
 from .observe import Feeds, open_session, told_in_one_line
 from .passes.half import HEADROOM, LARGEST
-from .samples import USUAL, Batch, Sample, batches
+from .samples import USUAL, Batch, Sample, batches, whole
 from .worth import close_calls
 
 # Of |Δlogit| and of |Δ log-probability|, relative to the largest logit of a row, or to 1; fp32 differs by 1e-6 to 1e-5.
@@ -29,6 +29,7 @@ TOLERANCE = 1e-4
 FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
 _MOST_TIMES = 10  # but no more than so many times the tolerance: a reference that is further off proves nothing
 _ROWS = 64  # tokens of a text whose log-probabilities are compared, about
+_SHARED = 150  # tokens of a text, whose beginning is then longer than a sentence
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
 Part = TypeVar("Part")
@@ -67,6 +68,7 @@ class Reference:
     tokens: Mapping[int, Tokens]  # of a causal model: number of the sample → some of its tokens
     reopened: Callable[[], PreTrainedModel]
     name: str
+    longest: int = 0  # tokens of the longest input that the export takes
     _floors: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
@@ -83,7 +85,7 @@ class Reference:
         if asked := [number for number in numbers if number not in self._floors]:
             model, rows = self.reopened().double(), {number: own.rows for number, own in self.tokens.items()}
             for number in asked:
-                one = Batch([number], batches([self.samples[number]])[0].feeds)
+                (one,) = batches(self.samples, [number])
                 ((_, exact, further),) = _logits(model, self.samples, one, rows, self.name)
                 wanted, tokens = self.by_sample[number], self.tokens.get(number)
                 apart = _difference(wanted, exact).max(initial=0, where=_counts(wanted, self.has_token))
@@ -101,6 +103,7 @@ def reference_of(
     numbers: Sequence[int] | None = None,
     *,
     is_causal: bool = False,
+    longest: int = 0,
 ) -> Reference:
     """Run PyTorch on the samples; the tokens of a language model's tokenizer have these numbers."""
     rows = {number: _asked(samples[number]) for number in (_some(samples) if is_causal else ())}
@@ -120,11 +123,11 @@ def reference_of(
                 tokens[number] = Tokens(rows[number], _logprobs(further, samples[number], rows[number]), allowed)
         return found
 
-    found: dict[int, Logits] = {}
-    for logits in on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
+    found = {number: own.logits[None] for number, own in enumerate(samples) if own.logits is not None}
+    for logits in on_all_cores(run, reversed(batches(samples, whole(samples)))):  # no core waits at the end
         found |= logits
     every = np.concatenate([found[number] for number in range(len(samples))])
-    return Reference(samples, every, has_token(every.shape[1]), dict(sorted(tokens.items())), reopened, name)
+    return Reference(samples, every, has_token(every.shape[1]), dict(sorted(tokens.items())), reopened, name, longest)
 
 
 def _logits(
@@ -135,14 +138,14 @@ def _logits(
     known = {key: batch.feeds[key] for key in ("input_ids", "token_type_ids") if key in batch.feeds}
     given: dict[str, Any] = {key: torch.from_numpy(values.astype(np.int64)) for key, values in known.items()}
     given |= {"use_cache": False} if "use_cache" in takes else {}
-    positions = [samples[number].position for number in batch.rows]
+    positions = [samples[number].position for number in batch.numbers]
     kept = list(range(length))
     if "logits_to_keep" in takes:  # of 1,000 rows and a vocabulary of 50,000, logits are 200 MB
-        kept = sorted({at for at in positions if at is not None}.union(*(rows.get(own, ()) for own in batch.rows)))
+        kept = sorted({at for at in positions if at is not None}.union(*(rows.get(own, ()) for own in batch.numbers)))
         given["logits_to_keep"] = torch.tensor(kept)
     with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
         every = model(**given).logits.numpy()
-    for i, number in enumerate(batch.rows):
+    for i, number in enumerate(batch.numbers):
         at, further = positions[i], np.searchsorted(kept, rows.get(number, []))
         own = every[i] if at is None else every[i, kept.index(at)]
         yield number, np.atleast_2d(own).copy(), every[i][further] if number in rows else every[i, :0]
@@ -167,15 +170,22 @@ def on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Fo
 
 
 def _some(samples: Sequence[Sample]) -> list[int]:
-    """The numbers of the samples whose further results are compared too: not all, since each is a run of its own."""
-    long = (row for row, sample in enumerate(samples) if len(sample.ids) > USUAL)
-    return sorted({*range(0, len(samples), 9), len(samples) - 1, *long})
+    """The numbers of the samples whose tokens are compared too: drawn texts, long inputs, and some others."""
+    own = whole(samples)
+    return sorted({*own[::9], *(at for at in own if samples[at].is_known or len(samples[at].ids) > _ROWS)})
 
 
-def _few(samples: Sequence[Sample]) -> list[int]:
-    """Those of `_some` that show how beginnings are shared: each input beyond the usual, and a third of the others."""
-    some = _some(samples)
-    return sorted({*some[::3], some[-1], *(number for number in some if len(samples[number].ids) > USUAL)})
+def _few(reference: Reference) -> list[int]:
+    """Those of `_some` that show how beginnings are shared: a third of the shorter ones, and the longest of them.
+
+    Of longer ones the longest that the export takes, and both sides of each length from which a family treats positions
+    differently, which are neighbours. All others would show only what the graph without sharing has shown.
+    """
+    samples, longest = reference.samples, reference.longest
+    lengths = {number: len(samples[number].ids) for number in _some(samples)}
+    shorter, there = [number for number, own in lengths.items() if own <= _SHARED], {*lengths.values()}
+    longer = (at for at, own in lengths.items() if own > _ROWS and (own == longest or there & {own - 1, own + 1}))
+    return sorted({*shorter[::3], max(shorter, key=lengths.__getitem__), *longer})
 
 
 def _asked(sample: Sample) -> NDArray[np.int64]:
@@ -199,7 +209,7 @@ def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
     A text that shares its first half stands beside each sample.
     """
     first, second = (open_session(graph.name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
-    for number in _few(reference.samples):
+    for number in _few(reference):
         ids, wanted = reference.samples[number].ids, reference.tokens.get(number)
         if wanted is None or not 2 <= len(ids) <= LONGEST_TREE:
             continue
@@ -219,15 +229,15 @@ def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
 def compare_prefixes(graph: Path, reference: Reference) -> None:
     """Compare a graph that computes a common beginning of sentences once with PyTorch's logits.
 
-    Each sample is divided in the middle; its second half stands in the batch twice, if it is not beyond the usual.
+    Each sample is divided in the middle, or before its row; if it is short, its second half stands in the batch twice.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
-    for number in _few(reference.samples):
+    for number in _few(reference):
         sample, wanted = reference.samples[number], reference.by_sample[number]
-        middle = len(sample.ids) // 2
-        if sample.position is None or not 1 <= middle <= sample.position:
+        middle = min(len(sample.ids) // 2, sample.position or 0)
+        if middle < 1:
             continue
-        times = 2 if len(sample.ids) <= USUAL else 1
+        times = 2 if len(sample.ids) <= _ROWS else 1
         feeds = {
             "prefix_ids": sample.ids[None, :middle],
             "suffix_ids": np.repeat(sample.ids[None, middle:], times, axis=0),
@@ -288,12 +298,12 @@ def compare(graph: Path, reference: Reference, *, is_exact: bool = True, vocabul
 
     A graph of low precision is measured on what was drawn from the model, or on pairs of texts, if there are any; of
     the longest usual input its logits must be numbers, too. With the graph that cuts out the vocabulary,
-    log-probabilities of tokens are compared. Raises DisagreesError if a logit is not finite, or an exact graph's is
-    further off than the tolerance, or its top-1 differs and is not a tie; or if the graph's own decisions or labels
-    are not those of its logits.
+    log-probabilities of tokens are compared: so a text shows its beginnings. Raises DisagreesError if a logit is not
+    finite, or an exact graph's is further off than the tolerance, or its top-1 differs and is not a tie; or if the
+    graph's own decisions or labels are not those of its logits.
     """
     samples = reference.samples
-    measured = list(range(len(samples)))
+    measured = whole(samples)
     longest = [] if is_exact else [max(_usual(samples), key=lambda number: len(samples[number].ids))]
     if not is_exact:
         known = [number for number in _usual(samples) if samples[number].is_known]
@@ -362,8 +372,7 @@ def _logits_compared(
     session = open_session(reference.name, str(graph), options)
 
     def compared(batch: Batch) -> dict[int, _Compared]:
-        numbers = [asked[row] for row in batch.rows]
-        parts = [reference.by_sample[number] for number in numbers]
+        numbers, parts = batch.numbers, [reference.by_sample[number] for number in batch.numbers]
         wanted, length = np.concatenate(parts), batch.feeds["input_ids"].shape[1]
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
         floor = [floors[number][0] if floors else 0.0 for number, own in zip(numbers, parts, strict=True) for _ in own]
@@ -395,7 +404,7 @@ def _logits_compared(
 
     results: dict[int, _Compared] = {}
     with ThreadPoolExecutor(cpu_threads()) as pool:
-        for found in pool.map(compared, reversed(batches([reference.samples[number] for number in asked]))):
+        for found in pool.map(compared, reversed(batches(samples, asked))):
             results |= found
     return results
 

@@ -28,13 +28,15 @@ class Sample:
     segments: NDArray[np.int32] | None = None  # [L], 0 for a first text, 1 for a second; None where none are taken
     expected: int | None = None  # the token that the model drew at the mask, or behind the position
     is_known: bool = False  # whether the model knows such texts: it drew them, or people write such pairs
+    # PyTorch's, float32 [K], of the beginning of another sample of a causal model: one run of that shows both.
+    logits: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Samples of one length: their numbers in the whole, and their inputs to a finished graph."""
+    """Samples of one length: their numbers among all, and their inputs to a finished graph."""
 
-    rows: list[int]
+    numbers: list[int]
     feeds: Feeds
 
 
@@ -124,20 +126,25 @@ def _random_strings(checkpoint: Checkpoint, special: Iterable[int]) -> Iterator[
         yield random.choice(tokens, length), int(random.integers(length))
 
 
-def batches(samples: Sequence[Sample]) -> list[Batch]:
-    """The samples as inputs of a finished graph, in batches of one length."""
+def whole(samples: Sequence[Sample]) -> list[int]:
+    """The numbers of the samples that are not the beginning of another one."""
+    return [number for number, sample in enumerate(samples) if sample.logits is None]
+
+
+def batches(samples: Sequence[Sample], asked: Iterable[int]) -> list[Batch]:
+    """The samples of these numbers as inputs of a finished graph, in batches of one length."""
     by_length: dict[int, list[int]] = {}
-    for row, sample in enumerate(samples):
-        by_length.setdefault(len(sample.ids), []).append(row)
-    groups = [rows[i : i + _AT_ONCE] for _, rows in sorted(by_length.items()) for i in range(0, len(rows), _AT_ONCE)]
+    for number in asked:
+        by_length.setdefault(len(samples[number].ids), []).append(number)
+    groups = [same[i : i + _AT_ONCE] for _, same in sorted(by_length.items()) for i in range(0, len(same), _AT_ONCE)]
     found = []
-    for rows in groups:
-        own = [samples[row] for row in rows]
+    for numbers in groups:
+        own = [samples[number] for number in numbers]
         feeds = {
             "input_ids": np.stack([sample.ids for sample in own]),
             "mask_position": np.array([sample.position or 0 for sample in own], np.int32),
             "expected_id": np.array([sample.expected or 0 for sample in own], np.int32),
         }
         segments = [sample.segments for sample in own if sample.segments is not None]
-        found.append(Batch(rows, feeds | ({"token_type_ids": np.stack(segments)} if segments else {})))
+        found.append(Batch(numbers, feeds | ({"token_type_ids": np.stack(segments)} if segments else {})))
     return found

@@ -74,8 +74,9 @@ def fill_vocabulary(graph: Graph, context: Context) -> None:
     width, filled = dims(table)[1 if transpose is not None else 0], tokens + -tokens % ADDED_AT_ONCE
 
     def widened() -> Array:
-        matrix = array(table).T if transpose is not None else array(table)
-        return np.pad(matrix, ((0, 0), (0, filled - tokens)))
+        rows = np.zeros((filled, width), np.float32)  # as most tables lie: else each number would be fetched alone
+        rows[:tokens] = array(table) if transpose is not None else array(table).T
+        return rows.T
 
     columns = graph.later(widened, table, (width, filled), "vocabulary")
     lowest = np.full(filled, LOWEST, np.float32)

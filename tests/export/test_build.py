@@ -28,11 +28,13 @@ from negengine.engine.inference.precision import open_models
 from negengine.engine.library.model import export, load
 from negengine.export import build as building
 from negengine.export import checkpoint as reading
-from negengine.export import families, needs, parity
+from negengine.export import families, needs, optimum_trace, parity
 from negengine.export.build import build
+from negengine.export.drawn import drawn
 from negengine.export.folder import publish, remove_left, workspace_beside
 from negengine.export.graph import Graph, array
 from negengine.export.inventory import load_model
+from negengine.export.quiet import quiet
 from negengine.export.samples import Sample, batches, with_masks
 from negengine.export.source import locate
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
@@ -96,7 +98,7 @@ def test_logits_in_fp16_are_compared_as_cuda_rounds_them(exported):
     graph = exported("bert") / "model.fp16.onnx"
     samples = [Sample(np.arange(5, 15, dtype=np.int32), 4, None)]
     session = ort.InferenceSession(graph, providers=["CPUExecutionProvider"])
-    (logits,) = session.run(["logits"], next(iter(batches(samples))).feeds | {"expected_id": np.zeros(1, np.int32)})
+    (logits,) = session.run(["logits"], batches(samples, [0])[0].feeds | {"expected_id": np.zeros(1, np.int32)})
     known = parity.Reference(samples, logits, np.ones(logits.shape[1], bool), {}, lambda: None, "tiny")
     rounded = replace(known, logits=parity.as_cuda_rounds(logits))
     found = [parity.compare(graph, own, is_exact=False) for own in (known, rounded)]
@@ -268,6 +270,61 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     assert sorted(folder.iterdir()) == graphs.files
     assert sum("prefix" in path.name for path in graphs.files) == (3 if right else 0)
     assert len(said) == (0 if right else 1)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "longest", "shared"),
+    [
+        ([3, 17, 64, 150, 512, 1024], 8192, {150}),
+        ([3, 17, 64, 150, 512, 1024], 1024, {150, 1024}),
+        ([3, 17, 64, 150, 512, 1024, 2048, 2049], 8192, {150, 2048, 2049}),
+        ([3, 17, 64, 100, 101, 150, 300], 300, {100, 101, 150, 300}),
+        ([3, 17], 17, set()),
+    ],
+)
+def test_sharing_is_compared_on_both_sides_of_where_positions_change_and_at_the_end(lengths, longest, shared):
+    samples = [Sample(np.zeros(length, np.int32), 1) for length in [12, 13, 14, *lengths]]
+    known = parity.Reference(samples, np.zeros(0), np.ones(1, bool), {}, lambda: None, "llama", longest)
+    assert {len(samples[number].ids) for number in parity._few(known)} - {*range(64)} == shared
+
+
+def test_a_drawn_text_shows_what_its_beginnings_show_and_pytorch_computes_them_once(tmp_path, monkeypatch):
+    tiny = reading.load(locate(str(write_causal(tmp_path / "llama", "llama"))), TEXT_GENERATION.head)
+    model = load_model(tiny, TEXT_GENERATION.head)
+    samples, ran, run = drawn(model, tiny), [], parity._logits
+    monkeypatch.setattr(parity, "_logits", lambda *given: ran.extend(given[2].numbers) or run(*given))
+    reference = parity.reference_of(model, samples, "llama", lambda: model, is_causal=True)
+    texts = [number for number, own in enumerate(samples) if own.logits is None]
+    assert sorted(ran) == sorted(reference.tokens) == texts
+    assert len(texts) == 8
+    for own, logits in zip(samples, reference.logits, strict=True):
+        with torch.inference_mode():
+            wanted = model(torch.from_numpy(own.ids[None].astype(np.int64))).logits[0, own.position]
+        np.testing.assert_allclose(logits, wanted, atol=1e-5)
+        assert any((samples[text].ids[: len(own.ids)] == own.ids).all() for text in texts)
+
+
+def test_pytorch_infers_shapes_without_the_weights_and_traces_the_same_graph(tmp_path, monkeypatch):
+    tiny = reading.load(locate(str(write_causal(tmp_path / "llama", "llama"))), TEXT_GENERATION.head)
+    model, given, infer = load_model(tiny, TEXT_GENERATION.head), [], torch._C._jit_pass_onnx_graph_shape_type_inference
+
+    def inferred(graph, weights, opset):
+        given.extend(own.numel() for own in weights.values())
+        infer(graph, weights, opset)
+
+    monkeypatch.setattr(torch._C, infer.__name__, inferred)
+
+    def graph(name):
+        (folder := tmp_path / name).mkdir()
+        exporter = exporter_of("llama", tiny.config, TEXT_GENERATION.head.task)
+        with quiet():
+            return exporter.trace(model, ["input_ids"], folder / "data", folder, "llama").proto()
+
+    few = graph("few")
+    assert max(given) <= 1024
+    monkeypatch.setattr(optimum_trace, "_FEW", 10**9)
+    assert graph("all") == few
+    assert max(given) > 1024
 
 
 @pytest.mark.everything

@@ -298,6 +298,26 @@ def test_only_what_a_value_needs_is_computed_to_observe_it():
         values_of(graph, feeds)
 
 
+def test_of_a_long_input_no_values_are_computed_for_their_shape_alone():
+    """The row beyond the table would be an error. Each input has its own sizes, in whatever order they come."""
+    graph = graph_of(
+        """(int32[B, L] input_ids) => (int64[] logits) {
+            rows = Gather(table, input_ids)
+            turned = Transpose<perm = [1, 0, 2]>(rows)
+            some = Shape<start = 0, end = 2>(turned)
+            all = Shape(rows)
+            logits = Concat<axis = 0>(some, all)
+        }""",
+        table=np.zeros((2, 3), np.float32),
+    )
+    long, longer, short = ({"input_ids": np.full(shape, 7, np.int32)} for shape in ((1, 100), (2, 300), (1, 5)))
+    wanted = graph.outputs["logits"]
+    found = observe(graph, [long, {"input_ids": short["input_ids"] * 0}, longer], [wanted])
+    assert [own[wanted].tolist() for own in found] == [[100, 1, 1, 100, 3], [5, 1, 1, 5, 3], [300, 2, 2, 300, 3]]
+    with pytest.raises(InputError, match="out of data bounds"):
+        values_of(graph, short)
+
+
 def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_row_that_with_the_vocabulary(exported):
     found = load_exported(exported("bert"))
     assert operators(Graph.open(found.folder / "model.cpu.onnx"))["Conv"] == 2 * 6 + 2
