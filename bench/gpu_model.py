@@ -83,9 +83,6 @@ _BYTES = {"tensor(float)": 4, "tensor(float16)": 2, "tensor(int64)": 8, "tensor(
 _PRODUCTS, _ATTENTION = {"MatMul", "Gemm"}, {"MultiHeadAttention", "Attention"}
 _VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Shape", "Identity"}  # no kernel: the same memory, or the host's
 _PICKS = {"Gather", "GatherND", "GatherElements", "Slice"}  # read what they write, not all that they could
-# TopK of ONNX Runtime 1.31 reads rows of up to 256 and of more than 4096 values once. In between it reads them for
-# their signs, each digit of 8 bits, a count, the output (topk_impl.cuh).
-_RADIX_FROM, _RADIX_TO, _RADIX_READS = 256, 4096, 7
 _PROBES = ((2, 5), (3, 7))
 
 
@@ -130,8 +127,6 @@ class GraphKernels:
             if node.op_type in _PICKS:
                 return 2 * written
             read = sum(size(value) for value in dict.fromkeys(node.inputs))
-            if node.op_type == "TopK" and _RADIX_FROM < shape(given(node.inputs[0]))[-1] <= _RADIX_TO:
-                read *= _RADIX_READS
             if node.op_type in _ATTENTION:
                 queries, keys, own = *map(given, node.inputs[:2]), sum(map(size, node.inputs[:3]))
                 if len(node.inputs) > 3 and node.inputs[3] is not None:

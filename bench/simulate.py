@@ -10,7 +10,8 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -19,15 +20,16 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.experiments.negation.select import Selection, Settings
+from ..engine.inference.audit import audit_share
 from ..engine.inference.batches import OUTPUTS, Array, Feeds, Runner
 from ..engine.inference.devices.cuda import STREAMS, Cuda
 from ..engine.inference.exported import REFERENCE, graph_precision
 from ..engine.inference.gpu import Filled
-from ..engine.inference.mixed import even_numbers
-from ..engine.inference.model import MaskedLM
-from ..engine.inference.precision import Models
+from ..engine.inference.mixed import CALIBRATION_SENTENCES, even_numbers
+from ..engine.inference.precision import open_models
 from ..engine.views import Column, Table
 from .gpu_model import CLASSES, COPIED, COPY, GPUS, LAUNCH, SYNCHRONISE, Gpu, GraphKernels, by_class
 from .main_job import calibrated, candidates, main_job, run_selection
@@ -36,7 +38,6 @@ from .run import CANDIDATES
 from .shapes import cache_folder, prepare
 
 CLOSE_CALLS = 0.0064  # of the bundled model in fp16 as CUDA rounds it, 779 sentences
-_COUNTED = ("computed over asked", "launches a batch")
 _AGAIN = "close calls and audit, fp32"
 _REPEATED = 0.2  # of the decisions that are made up
 _SECONDS = 20.0  # that a selection is to take
@@ -52,7 +53,7 @@ class Clock:
         self.start()
 
     def start(self) -> None:
-        self._free = 0.0
+        self.began = self.free = 0.0  # moments of the first launch, and of the end of all work
         self.took: dict[str, float] = defaultdict(float)  # kind of kernel → seconds
         self.counts = Counter[str]()
 
@@ -62,8 +63,9 @@ class Clock:
             now, busy = time.perf_counter(), sum(took.values())
             for kind, own in took.items():
                 self.took[kind] += own
-            self._free = max(max(self._free, now) + busy, now + launched)  # as fast as a thread launches its kernels
-            return self._free
+            self.began = self.began or now
+            self.free = max(max(self.free, now) + busy, now + launched)  # as fast as a thread launches its kernels
+            return self.free
 
 
 class SimulatedGpu(Cuda):
@@ -124,11 +126,11 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
     exported = prepare(name, folder or cache_folder()).exported
     clock = Clock()
     device: SimulatedGpu = type("Simulated", (SimulatedGpu,), {"gpu": GPUS[gpu], "clock": clock})()
-    if (graph := device.low_precision(exported)) is None:
-        raise InputError(f"{exported.folder} has no {device.low_graph}: export the model again")
-    models = Models(MaskedLM(exported, device), partial(MaskedLM, exported, device, graph=graph), device)
+    models = open_models(exported, device, Precision.MIXED)
     job = main_job(exported)
     mixed: Any = calibrated(models, candidates(job, _FEW))
+    audited = audit_share([(CANDIDATES, mixed.calibration.close)], CALIBRATION_SENTENCES[0])  # of the whole grid
+    mixed.calibration = replace(mixed.calibration, audit_share=audited)
     verbs, each = job.verbs, sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
     pairs = max(1, min(len(verbs.pairs), math.ceil(seconds / each / verbs.n)))
     say(f"a selection of {pairs * verbs.n:,} sentences on a simulated {GPUS[gpu].name}")
@@ -138,20 +140,22 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
     with TemporaryDirectory() as temporary:
         run_selection(plan, models, mixed, Path(temporary) / "run")
     wall, host = time.perf_counter() - began, time.process_time() - host
-    sentences = pairs * verbs.n
+    sentences, batches = pairs * verbs.n, clock.free - clock.began
+    whole = wall - batches + CANDIDATES * batches / sentences
     return {
         "model": name,
         "gpu": GPUS[gpu].name,
         "sentences": sentences,
         "seconds": wall,
+        "batches, s": batches,
         "device, µs a sentence": {kind: 1e6 * clock.took[kind] / sentences for kind in (*CLASSES, _AGAIN)},
-        "device busy": sum(clock.took.values()) / wall,
+        "device busy": sum(clock.took.values()) / batches,
         "host, cores": host / wall,
-        _COUNTED[0]: clock.counts["filled"] / clock.counts["sentences"],
-        _COUNTED[1]: clock.counts["launches"] / clock.counts["batches"],
-        "sentences/s": sentences / wall,
-        "seconds for 10.9 M": CANDIDATES * wall / sentences,
-        "Wh for 10.9 M": CANDIDATES * wall / sentences * GPUS[gpu].watts / 3600,
+        "computed over asked": clock.counts["filled"] / clock.counts["sentences"],
+        "launches a batch": clock.counts["launches"] / clock.counts["batches"],
+        "sentences/s": sentences / batches,
+        "seconds for 10.9 M": whole,
+        "Wh for 10.9 M": whole * GPUS[gpu].watts / 3600,
     }
 
 
@@ -162,12 +166,12 @@ def table(found: Mapping[str, Any]) -> Table:
     frame = pl.DataFrame({"what": [*rows], "µs": [*rows.values()], "share": [own / whole for own in rows.values()]})
     columns = [Column("what", "what", wrap=False), Column("µs a sentence", "µs", decimals=3)]
     columns.append(Column("share", "share", scale=100, unit="%", decimals=1))
-    share, cores, filled, launches = (found[name] for name in ("device busy", "host, cores", *_COUNTED))
+    filled, launches = found["computed over asked"], found["launches a batch"]
     notes = [
-        f"{found['sentences']:,} sentences in {found['seconds']:.1f} s, {found['sentences/s']:,.0f} a second",
-        f"the device is busy {share:.1%} of the time, and the host uses {cores:.2f} cores",
+        f"{found['sentences']:,} sentences in {found['seconds']:.1f} s, {found['batches, s']:.1f} s of it in batches",
+        f"in those the device is busy {found['device busy']:.1%}: {found['sentences/s']:,.0f} sentences a second",
         f"10.9 million sentences: {found['seconds for 10.9 M']:.0f} s, {found['Wh for 10.9 M']:.1f} Wh at full power",
         f"{filled - 1:.1%} more than the sentences is computed, to fill batches up; {launches:.0f} kernels a batch",
-        "the host's work is real, and slower on a busy machine; the device's time is computed (BENCHMARKS.md)",
+        f"the host's work is real ({found['host, cores']:.2f} cores); the device's time is computed (BENCHMARKS.md)",
     ]
     return Table(f"{found['model']} on a simulated {found['gpu']}", frame, columns, notes=notes)

@@ -105,7 +105,7 @@ class Counted(Filled):
 def test_a_selection_runs_on_a_gpu_that_is_not_there(cache):
     found = simulate("mini", "t4", [].append, folder=cache, seconds=0.5)
     assert found["sentences"] % 763 == 0
-    assert 0 < found["device busy"] <= 1
+    assert 0 < found["device busy"] <= 1 + 1e-6
     assert found["computed over asked"] < 1.1
     assert set(found["device, µs a sentence"]) == {PRODUCTS, ATTENTION, OTHERS, HEAD, "close calls and audit, fp32"}
     assert min(found["device, µs a sentence"].values()) > 0
