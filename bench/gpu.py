@@ -216,7 +216,7 @@ STEPS = (
     Step("kernels", "time by kind of kernel, measured and simulated", 2, kernels, timed=True),
     Step("parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3, parity),
 )
-LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, limit=60)
+LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, calibrated=100, limit=60)
 
 
 def measure(

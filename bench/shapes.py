@@ -14,6 +14,7 @@ from ..export.build import build
 from ..export.source import BUNDLED, locate
 from .system import once
 
+MINI = "mini"  # the bundled model, as `negengine export` calls it
 _BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 _LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 _ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1}

@@ -26,6 +26,7 @@ from .shapes import SHAPES, Measured, cache_folder, prepare
 from .system import LOOP, Place, System
 
 _TRIED_ON_CUDA = 4096  # items for finding the best settings, where batches are larger
+COMPUTED = "computed"  # the key of rows that nothing was measured for
 
 
 def differences(_work: Any, one: Outcome, reference: Outcome) -> Mapping[str, Any]:
@@ -66,6 +67,8 @@ class Subject:
     notes: Callable[[Mapping[str, Any]], Sequence[str]] = lambda _: ()
     baselines: Sequence[str] = ()  # the systems that a user may leave out
     on_any_device: bool = False  # or all systems run on the CPU
+    # all figures, the device, the cache, how much is measured → rows that are computed of them, put into the figures
+    compute: Callable[[Sequence[dict[str, Any]], Device, Path, Any, Say], None] = lambda *_: None
 
     def measure(
         self, measured: Measured, measurement: Measurement, effort: Effort, device: Device, cache: Path, say: Say,
@@ -92,6 +95,7 @@ class Subject:
                 "rounds": max(1, reference.rounds),
                 INTERRUPTED: compared.interrupted,
                 "systems": rows,
+                COMPUTED: [],
                 "missing": dict(compared.missing),
                 **measurement.known(work),
             }
@@ -119,7 +123,7 @@ class Subject:
             Column("MB", "MB", decimals=0, wrap=False),
         ]
         notes = [
-            *(f"{row['system']}: {row['about']}" for row in rows),
+            *(f"{row['system']}: {row['about']}" for row in [*rows, *found[COMPUTED]]),
             f"each system: {found['threads']} threads, a process of its own; MB: peak memory of the process",
             "with opening: items a second if the time to load libraries and the model counts too",
             *self.notes(found),
@@ -127,7 +131,7 @@ class Subject:
         ]
         many = f"{found['sentences']:,} {self.unit} {self.described(found)}"
         title = f"{found['model']} on {found['device']}: {many}, medians of {found['rounds']} rounds"
-        frame = pl.DataFrame(rows, schema_overrides=floats, infer_schema_length=None)
+        frame = pl.DataFrame([*rows, *found[COMPUTED]], schema_overrides=floats, infer_schema_length=None)
         return Table(title, frame, columns, notes=notes)
 
 
@@ -169,4 +173,5 @@ def bench_subject(
             found.append(subject.measure(measured, measurement, *given))
             if found[-1][INTERRUPTED]:
                 return document()
+    subject.compute(found, chosen, folder, effort, say)
     return document()
