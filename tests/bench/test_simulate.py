@@ -88,7 +88,7 @@ def test_a_selection_on_a_device_fills_up_less_than_a_half_percent(mini, monkeyp
     monkeypatch.setattr(SimulatedGpu, "runner", lambda self, *_: Counted(self))
     monkeypatch.setattr(Filled, "_filled", counted)
     model = MaskedLM(mini, SimulatedGpu())
-    for number in range(0, len(job.parts), len(job.parts) // 6):
+    for number in range(0, len(job.sizes), len(job.sizes) // 6):
         finished(repeated_words(model, *job.prepare(number)))
     assert sum(computed) <= 1.005 * sum(n * length for n, length in asked)
     assert len(computed) >= 6 * 30
