@@ -79,6 +79,17 @@ def cut(text: str, most: int) -> str:
     return f"{beginning}…{''.join(ending).rstrip()}"
 
 
+def wrapped(text: str, most: int) -> str:
+    """A text in lines of at most so many columns of a terminal, which end at a space, hyphen or underscore if any."""
+    if cell_len(text) <= most:
+        return text
+    first = "".join(_fitting(re.findall(r"\X", text), most, cell_len))
+    places = [at for at in range(1, len(first) + 1) if text[at - 1] in "-_ " or at == len(first)]
+    whole = [at for at in places if text[:at].count("\u2068") == text[:at].count("\u2069")]  # isolates stay in one line
+    line = text[: max(whole[:-1] or whole, default=len(text))]
+    return f"{line.rstrip()}\n{wrapped(text[len(line) :].lstrip(), most)}"
+
+
 def _fitting(letters: Sequence[str], most: int, size: Callable[[str], int]) -> Sequence[str]:
     """As many of the first letters as have this size together; each has its marks."""
     sizes = accumulate(map(size, letters))

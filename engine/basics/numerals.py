@@ -43,6 +43,11 @@ def _side(value: float, limit: float) -> int:
     return int(value > limit) - int(value < limit)  # a number of NumPy is compared to what cannot be subtracted
 
 
+def interval(low: str | None, high: str | None) -> str:
+    """The ends of a 95 % interval, behind its value in a sentence; empty where the value has none."""
+    return "" if low is None or high is None else f" [95 % CI {low}, {high}]"
+
+
 def with_minus(text: str) -> str:
     """A text for print: a minus sign, and no hyphen, stands before its negative numbers."""
     return re.sub(r"(?<![\w.])-(?=[\d.])", "−", text)

@@ -11,13 +11,13 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ..basics.numerals import fixed
+from ..basics.numerals import fixed, interval
 from ..library.run import Run
 from ..requests.items import ITEMS_FILE, OWN, SUMMARY_FILE
 from ..views.labels import told_apart
@@ -111,11 +111,14 @@ class SummaryRun(Run):
         return paper_of(self.stage, self.model_name)
 
     def told(self, condition: str, split: str, metric: str, other: str | None = None, *, digits: int = 2) -> str:
-        """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it.
+        """A value by data set, for a sentence: `TREx 0.93 [95 % CI 0.91, 0.95] (n = 120), SQuAD …`; or an empty text.
 
         With `other`, the difference from this split.
         """
-        shown = partial(fixed, decimals=digits, limits=(0, 1))  # of fractions
+
+        def shown(value: float | None) -> str | None:
+            return None if value is None else fixed(value, digits, (0, 1))  # of fractions
+
         rows = self.summary.filter(
             pl.col("column").is_null() & pl.col("other_split").eq_missing(pl.lit(other, pl.String)),
             condition=condition,
@@ -123,10 +126,8 @@ class SummaryRun(Run):
             metric=metric,
         ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
         return ", ".join(
-            f"{row['dataset']} {shown(row['value'])}"
-            + (f" [{shown(row['low'])}, {shown(row['high'])}]" if row["low"] is not None else "")
-            + f" (n = {row['n']:,})"
-            for row in rows.to_dicts()
+            f"{dataset} {shown(value)}{interval(shown(low), shown(high))} (n = {n:,})"
+            for dataset, value, low, high, n in rows.select("dataset", "value", "low", "high", "n").iter_rows()
         )
 
     def document(self) -> dict[str, Any]:

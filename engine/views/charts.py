@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.cells import cell_len
 
-from ..basics.apart import labels
+from ..basics.apart import labels, wrapped
 from ..basics.numerals import fixed, with_minus
 from ..basics.printable import printable
 from .palette import INK, SERIES, SHAPES
@@ -33,7 +33,8 @@ class Layout:
 PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
 TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
 _WIDTH = 6  # pixels of a letter of a label, about; one of East Asia has two
-_LABELS = 25  # letters; a longer label is cut, and stands in full in the table
+_LABELS = 25  # letters of a label, or of each of its lines at the left; what is longer is cut, and is in the table
+_IN_LINES = "split(datum.label, '\\n')"  # a Vega expression
 _SYMBOL = 46
 
 
@@ -87,14 +88,16 @@ class Points(Plot):
         scale = _scale(self.domain, zero=self.zero)
         title = self.axis + _same_n(self.data, self.n, self.panel)
         value = alt.X(f"{_name(self.x)}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
-        axis = alt.Axis(grid=True, labelLimit=0)
+        axis = alt.Axis(grid=True, labelLimit=0, labelExpr=_IN_LINES)
         data = _told(self.data, (self.y, self.series), self.x, self.low, self.high, self.n)
         panels_differ = False
         if self.panel is not None:
             by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
             panels_differ = by_panel["y"].n_unique() > 1
-        data = _short(data, (self.y, self.series, self.panel))
+        data = _short(_short(data, (self.y,), 3 * _LABELS), (self.series, self.panel))
+        data = data.with_columns(pl.col(self.y).map_elements(lambda own: wrapped(own, _LABELS), pl.String))
         data = _with_n(data, self.n, self.panel, self.y, self.series, within=self.panel if panels_differ else None)
+        lines = 1 + int(data[self.y].str.count_matches("\n").max() or 0)  # type: ignore[arg-type]
         names = _distinct(data, self.series) if self.series else [""]
         position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(data, self.y), title=None, axis=axis)
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
@@ -108,7 +111,9 @@ class Points(Plot):
             ends = (alt.X(f"{_name(self.low)}:Q", title=title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
-        drawn: Any = alt.layer(*layers, data=data).properties(height=alt.Step(17 if len(names) == 1 else 9))
+        drawn: Any = alt.layer(*layers, data=data).properties(
+            height=alt.Step(max(17 if len(names) == 1 else 9, (5 + 12 * lines) // len(names)))
+        )
         return _panels(drawn, data, self.panel, layout, own_rows=panels_differ)
 
     @property

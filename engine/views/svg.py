@@ -29,10 +29,11 @@ _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a P
 _FONTS = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _NOWHERE = chr(0x10FFFE)  # a character that no font has
 _NARROWER = 2.5  # pixels by which its box is narrower than a letter, for each column of a terminal that this takes
+_WIDER = 1.0  # the same of other letters: where none of the fonts is, a browser's own are wider
 _CONFIG = {
     "aria": False,
     "background": None,
-    "padding": {"left": 16, "top": 5, "right": 5, "bottom": 5},  # where the fonts are missing, others are wider
+    "padding": 5,
     "font": _FONTS,
     "view": {"stroke": None},
     "axis": {
@@ -82,7 +83,8 @@ def as_files(figure: Figure) -> dict[str, bytes]:
         pixels, scale = _size(root, figure)
     in_points = scale * 72 / 25.4  # vl-convert takes a pixel for a point
     points = _sized(root, pixels, in_points, "")
-    ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
+    left, top, *_ = root.get("viewBox", "0 0").split()
+    ET.SubElement(root, "rect", {"x": left, "y": top, "width": "100%", "height": "100%", "fill": "#ffffff"})
     root[:] = [root[-1], *root[:-1]]
     white = _sized(root, pixels, in_points, "")
     pdf = vl_convert.svg_to_pdf(points)
@@ -149,7 +151,7 @@ def _drawn(
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
     root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
     _clean(root, colour)
-    for label in root.iter(f"{{{_SVG}}}text"):
+    for label in _lines(root):
         label.text = as_label(label.text or "")
     _make_room(root)
     names: dict[str, str] = {}  # of clip paths, after the figure: Vega counts them over the whole process
@@ -167,12 +169,22 @@ def _drawn(
     return root
 
 
+def _lines(root: ET.Element) -> list[ET.Element]:
+    """What holds the texts of a picture, a line each; several lines of a label stand around its place."""
+    for text in root.iter(f"{{{_SVG}}}text"):
+        for first in text[:1]:
+            first.set("dy", f"{-6 * (len(text) - 1)}")
+    return [own for text in root.iter(f"{{{_SVG}}}text") for own in (list(text) or [text])]
+
+
 def _make_room(root: ET.Element) -> None:
-    """At the left, for labels in letters without a font here: where there is one, they are wider than was measured."""
+    """At the left, for labels: where there is another font for their letters, they are wider than was measured."""
     missing = {*"".join(_without_font(root).values())}
-    labels = (own.text or "" for own in root.iter(f"{{{_SVG}}}text") if own.get("text-anchor") == "end")
+    at_left = (own for own in root.iter(f"{{{_SVG}}}text") if own.get("text-anchor") == "end")
+    labels = (line.text or "" for own in at_left for line in (list(own) or [own]))
     left, top, width, height = (float(own) for own in root.get("viewBox", "0 0 1 1").split())
-    if more := _NARROWER * max((sum(cell_len(one) for one in own if one in missing) for own in labels), default=0):
+    wider = (sum(cell_len(one) * (_NARROWER if one in missing else _WIDER) for one in own) for own in labels)
+    if more := max(wider, default=0):
         root.set("viewBox", f"{left - more:g} {top:g} {width + more:g} {height:g}")
         root.set("width", f"{width + more:g}")
 

@@ -80,7 +80,7 @@ class ChoiceRun(SpanRun):
         accuracy, chance = (self.told("choice", ALL, name, digits=3) for name in ("accuracy", CHANCE))
         return (
             f"{scored}. An item counts as correct where its right candidate is the most probable one; a tie does not. "
-            f"Accuracy, as a fraction with 95 % interval: {accuracy}; chance: {chance}.{self.columns.told}"
+            f"Accuracy, as a fraction: {accuracy}; chance: {chance}.{self.columns.told}"
         )
 
 

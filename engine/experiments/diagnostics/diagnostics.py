@@ -168,8 +168,8 @@ class DiagnosticsRun(RequestedRun):
 
     def methods(self, test: str) -> str:
         return (
-            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
-            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens: "
+            f"{self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
             f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
         )
 

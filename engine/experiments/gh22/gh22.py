@@ -179,7 +179,7 @@ class Gh22Run(RequestedRun):
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
             f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
             f"{', '.join(self.patterns)}. The drop of the repetition rate from the affirmative to the negative "
-            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
+            f"pattern, {variant}, at rank {first}: {drops}."
         )
 
     def remarks(self) -> list[str]:

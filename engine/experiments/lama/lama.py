@@ -97,7 +97,7 @@ class LamaRun(RequestedRun):
         spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in list(self.declared.metrics)[:3])
         return (
             f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
-            f"correlation between a query and its negation, with 95 % intervals: {spearman}. Share of queries with the "
+            f"correlation between a query and its negation: {spearman}. Share of queries with the "
             f"same first prediction as their negation: {overlap}. Precision at rank 1: {precision}."
         )
 

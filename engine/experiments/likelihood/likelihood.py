@@ -173,13 +173,10 @@ class LikelihoodRun(SpanRun):
         scored += " from left to right" * self.is_causal + f",{further}" * bool(further)
         scored += f" ({test})" * bool(test and not self.is_causal)
         if not self.columns.has_pairs:
-            return (
-                f"{scored}. Mean per token, natural logarithm, with 95 % interval: {self.told(named, ALL, _MEAN)}."
-                f"{self.columns.told}"
-            )
+            return f"{scored}. Mean per token, natural logarithm: {self.told(named, ALL, _MEAN)}.{self.columns.told}"
         return (
             f"{scored}. A pair counts as correct where its good sentence is the more probable one. Accuracy, as a "
-            f"fraction with 95 % interval: {self.told(named, ALL, _ACCURACY, digits=3)}.{self.columns.told}"
+            f"fraction: {self.told(named, ALL, _ACCURACY, digits=3)}.{self.columns.told}"
         )
 
 

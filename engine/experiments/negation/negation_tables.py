@@ -105,7 +105,7 @@ def selection_table(selection: Mapping[str, Any], paper: Published) -> Table:
         f"Selection of triplets: {selection['model']}, {selection['pattern']}{_target(coreference)}",
         pl.DataFrame(rows, schema=_SELECTION),
         [Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if column else [])],
-        notes=audit_sentences(selection.get("precision", {})),
+        notes=[*["in brackets: 95 % interval"] * bool(lazy), *audit_sentences(selection.get("precision", {}))],
         texts={"published": "printed"},
     )
 

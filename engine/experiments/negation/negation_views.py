@@ -154,7 +154,7 @@ def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Fi
     bins = pl.DataFrame(list(product(patterns, labels)), schema=["pattern", "rank"], orient="row")
     counts = bins.join(found, on=["pattern", "rank"], how="left", maintain_order="left").fill_null(0)
     total, so_far = (own.over("pattern") for own in (pl.col("n").sum(), pl.col("n").cum_sum()))
-    ranks = counts.with_columns(share=pl.col("n") / total, cumulative=so_far / total)
+    ranks = counts.with_columns(share=pl.col("n") / total, cumulative=so_far / total, triplets=total)
     ends = {label: str(last) for last, label in _RANKS} | {_BEYOND: "all"}
     plot = charts.Lines(
         ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends)),
@@ -164,6 +164,7 @@ def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Fi
         x_title="rank of the verb",
         y_title="triplets up to this rank (%)",
         domain=(0, 100),
+        n="triplets",
     )
     columns = [
         _PATTERN,

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.choices import Coreference
-from ...basics.numerals import fixed, percent
+from ...basics.numerals import fixed, interval, percent
 from ...text.pattern import Pattern, PatternSet, Role
 from ...text.pattern_files import load_patterns
 from .select import SEVERAL
@@ -177,11 +177,10 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
     drops = []
     for row in _known(rates, patterns.scored):
-        low, high = _ends(row)
-        interval = "" if low is None or high is None else f" [{_points(low)}, {_points(high)}]"
-        drops.append(f"{row['pattern']} {_points(row['drop'])}{interval}")
+        ends = (None if end is None else _points(end) for end in _ends(row))
+        drops.append(f"{row['pattern']} {_points(row['drop'])}{interval(*ends)} (n = {row['n']:,})")
     return (
         f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
-        "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
+        "(100 minus the repetition rate, in percentage points; pairs and verbs are "
         f"clusters) are: {', '.join(drops)}."
     )

@@ -156,7 +156,7 @@ class NliRun(RequestedRun):
         original, labels = self.told(ORIGINAL, ALL, "accuracy"), ", ".join(self.record.identity["labels"])
         return told + (
             f"We judged the pairs with negation of {test} with the labels {labels} and at most "
-            f"{self.record.identity['max length']} tokens. Accuracy on the new pairs, with 95 % intervals: "
+            f"{self.record.identity['max length']} tokens. Accuracy on the new pairs: "
             f"{self.told(NEW, ALL, 'accuracy')}."
             + (f" Accuracy on the original dev sets: {original}." if original else "")
         )

@@ -13,7 +13,7 @@ import polars as pl
 
 from ...basics.choices import TargetMethod
 from ...basics.errors import InputError, check_number, choice
-from ...basics.numerals import fixed, significant
+from ...basics.numerals import fixed, interval, significant
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
@@ -151,7 +151,7 @@ class ProbeRun(TableRun):
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
             f"the mask among {words.get(str(identity['vocabulary']), listed)}"
             f"{', with the BOS token before each sentence' * self._bos}.{several} Share of sentences in which "
-            f"the target is the first choice, with 95 % intervals: {told}.{right}{self.columns.told}"
+            f"the target is the first choice: {told}.{right}{self.columns.told}"
         )
 
     @property
@@ -180,9 +180,9 @@ class ProbeRun(TableRun):
             if (p := row["p_holm"]) is not None:
                 said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
                 corrected = f", corrected by Holm's method for {row['tests']:,} tests" if row["tests"] > 1 else ""
-                note = f", and p of a test by sign flips{corrected}"
+                note = f", with p of a test by sign flips{corrected}"
             found.append(said)
-        return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
+        return f". Differences between groups{note}: {'; '.join(found)}" if found else ""
 
     def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
         """A figure of all rows, for a sentence."""
@@ -196,8 +196,7 @@ def _told(row: Mapping[str, Any], scale: float, unit: str, digits: int) -> str:
     value, *ends = (
         None if own is None else fixed(scale * own, digits, limits) for own in (row["value"], row["low"], row["high"])
     )
-    interval = f" [{', '.join(map(str, ends))}]" if None not in ends else ""
-    return f"{value}{unit}{interval} (n = {row['n']:,})"
+    return f"{value}{unit}{interval(*ends)} (n = {row['n']:,})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,8 @@ from .estimates import (
     DROP,
     GROUP,
     MODEL,
+    PERCENT,
+    POINTS,
     SHOWN,
     blocks,
     category,
@@ -74,6 +76,8 @@ class Groups(Shown):
         tables, shown = [], [key for key in SHOWN if key not in self._groups]
         for block in blocks(self.frame, shown):
             value, low, high = block.figures
+            unit, of_effect = (POINTS if block.falls else PERCENT, POINTS) if block.is_rate else ("", "")
+            scale = 100 if unit == PERCENT else 1  # a drop is in points wherever it stands
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
                 *key_columns(block.varying, block.frame),
@@ -81,18 +85,27 @@ class Groups(Shown):
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
-                Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False),
-                Column(f"effect on the {figure} of all", "effect", signed=True, decimals=block.decimals + 1),
+                Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False, unit=unit, scale=scale),
+                Column(
+                    f"effect on the {figure} of all",
+                    "effect",
+                    signed=True,
+                    decimals=block.decimals + 1,
+                    unit=of_effect,
+                    scale=scale,
+                ),
             ]
             notes = [
                 *block.constant,
-                f"{'in percent; ' if block.is_rate else ''}clusters: {self.clusters}"
-                + (" (and verbs for the interval)" if block.falls else ""),
+                f"clusters: {self.clusters}" + (" (and verbs for the interval)" if block.falls else ""),
                 f"effect on the {figure} of all: by how much the group raises or lowers the {figure} of all items",
             ]
             notes += other_items(block.frame, self.of)
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
-            rows = block.frame.with_columns(category(block.frame, block.varying or [self.of]).alias("block"))
+            rows = block.frame.with_columns(
+                pl.col(*block.figures, "effect") / scale,
+                category(block.frame, block.varying or [self.of]).alias("block"),
+            ).drop("unit")
             section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by, block.frame)}"
             tables.append(Table(title, rows, columns, section=section, notes=notes, texts=texts_of(rows)))
         return tables

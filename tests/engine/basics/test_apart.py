@@ -3,7 +3,7 @@ import unicodedata
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.basics.apart import labels, stems
+from negengine.engine.basics.apart import labels, stems, wrapped
 from negengine.engine.basics.paths import is_file_name
 from rich.cells import cell_len
 
@@ -33,6 +33,14 @@ def test_different_texts_have_different_labels_and_files_also_without_case(names
         folded = [unicodedata.normalize(form, name).casefold().upper() for name in files]
         assert len(set(folded)) == len(names)
     assert all(is_file_name(f"x-{name}.pdf") for name in files)
+
+
+@given(LONG, st.integers(2, 26))
+def test_a_text_in_lines_has_all_its_letters(name, most):
+    text = name.strip()
+    lines = wrapped(text, most).split("\n")
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(cell_len(line) <= most for line in lines)
 
 
 def test_names_as_files_and_as_labels():

@@ -52,10 +52,9 @@ def test_a_linguist_gets_from_a_spreadsheet_to_a_figure_and_a_correct_sentence_a
         (point,) = drawn.filter(split=group)["logprob"]
         assert point == pytest.approx(value)
     (difference,) = summary.filter(pl.col("other_split") == "negated", metric="logprob").to_dicts()
-    interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}] (n = 3), p = ".replace(
-        "-", "−"
-    )
-    assert f"affirmative − negated, mean log-probability: {interval}" in does("cite", "run")
+    value, low, high = (f"{difference[name]:.2f}".replace("-", "−") for name in ("value", "low", "high"))
+    told = f"{value} [95 % CI {low}, {high}] (n = 3), p = "
+    assert f"affirmative − negated, mean log-probability: {told}" in does("cite", "run")
     assert r"\label{tab:groups-compared}" in does(*ask, "--format", "latex")
 
 

@@ -103,7 +103,7 @@ def told(runs, folder):
         yield sorted(repr([None if cell in {None, ""} else round(float(cell), 4) for cell in row]) for row in own)
     assert len(Examples.draw(first, chosen(first), 4, 0).render().splitlines()) > 4
     said = cite(*runs)
-    yield [sorted(re.findall(r"\[-?\d+\.\d+, -?\d+\.\d+\]|\(n = [\d,]+\)", " ".join(said.methods)))]
+    yield [sorted(re.findall(r"\[95 % CI -?\d+\.\d+, -?\d+\.\d+\]|\(n = [\d,]+\)", " ".join(said.methods)))]
 
 
 def _asked_for(run, items, rows, ordered):

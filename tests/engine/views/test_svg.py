@@ -5,6 +5,7 @@ from xml.etree.ElementTree import XML
 import altair as alt
 import polars as pl
 import pytest
+import vl_convert
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Plot, Points
@@ -79,6 +80,28 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
         assert len(re.findall("<path|<line", with_them)) > len(re.findall("<path|<line", without))
 
 
+def test_a_long_name_has_lines_and_a_picture_room_for_another_font_with_white_behind_all_of_it():
+    long = "negation with an adverb of frequency in the main clause"
+    data = pl.DataFrame({"y": [long, "b"], "x": [0.0, 100.0], "n": [20, 30]})
+    plot = Points(data, x="x", y="y", title="rate", n="n")
+    root = XML(for_page(figure(plot), "f1"))
+    lines = [[own.text for own in text] for text in root.iter(f"{SVG}text") if len(text)]
+    assert [" ".join(own) for own in lines] == [f"{long} (n = 20)"]
+    left, _, width, _ = map(float, root.get("viewBox").split())
+    assert left <= -20 < 0 < width
+    (behind,) = [own for own in XML(white_of(plot)).iter(f"{SVG}rect") if own.get("fill") == "#ffffff"]
+    assert (behind.get("width"), float(behind.get("x"))) == ("100%", left)
+
+
+def white_of(plot):
+    """The SVG that becomes a PNG."""
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = []
+        patch.setattr(vl_convert, "svg_to_png", lambda svg, **_: drawn.append(svg) or b"")
+        as_files(figure(plot))
+    return drawn[-1]
+
+
 @pytest.mark.parametrize(
     ("first", "last"), [(0, 5_000), (100, 5_000), (1, 143_000), (0, 143_000), (1_000, 1_234), (7, 7), (0.5, 2)]
 )
@@ -92,8 +115,6 @@ def test_the_axis_of_a_training_has_its_last_step_and_few_others(first, last):
 
 
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
-    import vl_convert
-
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"><image href="http://x"/></svg>'
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: svg)
     with pytest.raises(InputError, match="a figure has the element 'image'"):
