@@ -39,8 +39,7 @@ class Outsider:
         usual = "" if regex.search(rf"{_UNSPACED}[\W\d_]*\0[\W\d_]*{_UNSPACED}", f"{start}\0{text}") else " "
         start = start and start + (usual if joiner is None else joiner)
         ids, ends, special, word = zip(*self._read(start + text, bos), strict=True)
-        own, found = [place for place in range(len(ids)) if not special[place]], []
-        room = longest - (len(ids) - len(own))  # tokens of the text in a window
+        own, room, found = [i for i in range(len(ids)) if not special[i]], longest - sum(special), []  # room: a window
         for number, place in enumerate(own):
             if not (start and ends[place][1] <= len(start.rstrip())) and (place or not self.is_causal):
                 first, step = min(number - room // 2, len(own) - room), max(1, room // 2)

@@ -21,17 +21,18 @@ _NOTHING = regex.compile(r"|NA|NaN|<NA>|NaT|\\N|#(N/A|REF!|NAME\?|VALUE!|DIV/0!|
 def table_rows(path: Path, needed: Collection[str]) -> Iterator[Mapping[str, Any]]:
     """The rows of a table in CSV, JSON or Parquet with its own names of columns; any error for what is none of them."""
     if path.suffix.lower() == ".parquet":
-        yield from pl.read_parquet(path, glob=False).rename(seen).select(needed).iter_rows(named=True)
+        frame = pl.read_parquet(path, glob=False).rename(seen).select(needed)
+        yield from frame.cast({pl.Float32: pl.String}).iter_rows(named=True)  # 0.1, as its writer saw it
         return
     opened = gzip.open if path.read_bytes()[:2] == b"\x1f\x8b" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
         lines = (line.removeprefix("\ufeff") for line in file)  # files can be joined
-        first = next(line.lstrip(" ") for line in lines if line.strip() and line[:4].lower() != "sep=")
-        if first[0] in "[{":
+        first = next(line for line in lines if line.strip() and line[:4].lower() != "sep=")
+        if (begin := first.lstrip()[0]) in "[{":
             # Of a key that stands there twice the first one counts, and in most programs the last one.
             decode = json.JSONDecoder(object_pairs_hook=lambda own: dict(own[::-1])).decode
             filled = filter(str.strip, chain([first], lines))
-            yield from decode("".join(filled)) if first[0] == "[" else map(decode, filled)
+            yield from decode("".join(filled)) if begin == "[" else map(decode, filled)
             return
         headers = {sign: next(csv.reader([first], delimiter=sign, skipinitialspace=True)) for sign in ",;\t| "}
         sign = max(headers, key=lambda sign: len({*map(seen, headers[sign])} & {*needed}))

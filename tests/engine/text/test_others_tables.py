@@ -18,6 +18,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.own_table import find_column
 from negengine.engine.text.table import open_table
 from negengine.engine.text.table_cells import ERRORS, LOOKS_MISSING, MISSING
+from negengine.export.own_rows import seen, table_rows, told
 
 CASES = Path(__file__).parents[4] / "shared/cases/tables/in"
 WANTED = [("It is [MASK].", "x"), ("No, it is not [MASK].", "y")]
@@ -63,8 +64,33 @@ def refusal(source, **options) -> str:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_each_program_gives_the_same_rows(write, name):
-    _, found = rows_of(write(WRITTEN[name], name))
-    assert found.select(COLUMNS).rows() == WANTED
+    path = write(WRITTEN[name], name)
+    _, found = rows_of(path)
+    assert found.select(COLUMNS).rows() == WANTED == read_again(path)
+
+
+def read_again(path) -> list[tuple[str | None, ...]]:
+    """As the outsider of `verify --torch` reads a table."""
+    rows = ({seen(name): told(cell) for name, cell in row.items()} for row in table_rows(path, COLUMNS))
+    return [tuple(row[name] for name in COLUMNS) for row in rows]
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64, pl.Boolean, pl.Int64, pl.Date, pl.Categorical, pl.Null])
+def test_another_reader_sees_the_same_in_columns_of_every_type(tmp_path, dtype):
+    values = {
+        pl.Boolean: [True, False, None],
+        pl.Categorical: ["x", None, "y"],
+        pl.Date: [date(2024, 2, 1), None, None],
+    }
+    values |= {
+        pl.Float32: [0.1, float("nan"), None],
+        pl.Float64: [1e20, 0.1, float("nan")],
+        pl.Int64: [2**60 + 1, None, 3],
+    }
+    kind = pl.Series("kind", values.get(dtype, [None] * 3), dtype)
+    pl.DataFrame([pl.Series("text", ["a", "b", "c"]), kind]).write_parquet(tmp_path / "own.parquet")
+    _, found = rows_of(tmp_path / "own.parquet")
+    assert found.select("text", pl.col("kind").cast(pl.String)).rows() == read_again(tmp_path / "own.parquet")
 
 
 def workbook(*rows, more=(), hidden=(), merged="") -> bytes:
