@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from ..basics.choices import Precision
+from ..basics.frames import scan_frame
 from ..basics.option import options_of
 from ..basics.printable import some
 from ..inference.again import Draw, Sample
@@ -21,7 +22,7 @@ from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import BY, Run, ShardRun, open_results
-from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
+from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST, Block
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, WHY, by_split, collected
 from ..requests.stage import Asking, InMemory, Kind, MixedRequests, RequestStage, complete
@@ -239,7 +240,16 @@ class RequestedRun(SummaryRun):
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each request that was asked."""
-        items = self.items.lazy().filter(pl.col(WHY).is_null())
+        return self._sentences(scan_frame(self.folder / ITEMS_FILE))
+
+    def sentence_blocks(self) -> Sequence[Block]:
+        """The file as it lies there, where a row's sentence follows from this row alone."""
+        if any("over(" in str(own) for own in self.shown.values()):
+            return super().sentence_blocks()
+        return [Block(scan_frame(self.folder / ITEMS_FILE), self._sentences)]
+
+    def _sentences(self, items: pl.LazyFrame) -> pl.LazyFrame:
+        items = items.filter(pl.col(WHY).is_null())
         usual: dict[str, Any] = {"item": pl.col("item"), "condition": pl.col("condition")}
         own, by_kind = self.shown, self.kind.shown(mask_token(self.record.metadata, self.folder))
         usual = {name: one for name, one in {**usual, **by_kind, **own}.items() if one is not None}

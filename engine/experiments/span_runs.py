@@ -7,10 +7,12 @@ from typing import Annotated
 import polars as pl
 
 from ..basics.errors import InputError, choice
+from ..basics.frames import scan_frame
 from ..basics.printable import counted
 from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method
 from ..library.sentences import COLUMNS, CORRECT, FAILED
+from ..requests.items import ITEMS_FILE
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from .experiment import Option
 from .finished_run import GROUP
@@ -104,7 +106,7 @@ class SpanRun(TableRun):
     @property
     def shown(self) -> Mapping[str, pl.Expr | None]:
         """Beside `accuracy` itself."""
-        known = "accuracy" in self.items.columns
+        known = "accuracy" in scan_frame(self.folder / ITEMS_FILE).collect_schema()
         return {CORRECT: pl.col("accuracy").alias(CORRECT) if known else pl.lit(None, pl.Boolean)}
 
     def pair_rows(self) -> pl.LazyFrame | None:

@@ -21,9 +21,8 @@ from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
-from .blocks import Block
 from .model import Model
-from .sentences import OWN, TEXTS, names_for_people
+from .sentences import OWN, TEXTS, Block, names_for_people
 from .shown import Shown
 
 OFFERED = ("folder", "sentences", "report", "tables")

@@ -30,7 +30,7 @@ from ..inference.spans import (
     log_beginnings,
     pseudo_logprobs,
 )
-from ..text.spelling import trimmed
+from ..text.spelling import WHITE_SPACE, trimmed
 from .stage import TOKENS as READ
 from .stage import AdvanceTexts as Advance
 from .stage import Kind, RequestStage
@@ -92,12 +92,15 @@ class Span(Kind[Spans]):
 
     def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - such a text has no mask
         def whole(rows: pl.Series) -> pl.Series:
-            return pl.Series(rows.name, [self.read(*own)[0] for own in rows.struct.unnest().iter_rows()], pl.String)
+            own = rows.struct.unnest()
+            if not own["context"].count():  # as in millions of sentences
+                return own["text"].str.strip_chars(WHITE_SPACE).alias(rows.name)
+            return pl.Series(rows.name, [self.read(*each)[0] for each in own.iter_rows()], pl.String)
 
         before, nothing = pl.when(pl.col("role").ne_missing(ALONE)).then("context"), pl.lit(None, pl.String)
         return {
             "condition": pl.coalesce("role", "condition"),
-            "sentence": pl.struct(before.alias("context"), "text").map_batches(whole, pl.String),
+            "sentence": pl.struct(before.alias("context"), "text").map_batches(whole, pl.String, is_elementwise=True),
             "expected": nothing,
             "answer": nothing,
             "rank": nothing.cast(pl.Int32),

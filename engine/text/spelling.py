@@ -22,6 +22,11 @@ _ONE_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\u200c\u200d]*")
 _UNSEEN = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--\u200d]")
 
 
+_SPACES = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
+WHITE_SPACE = "".join(map(chr, _SPACES))
+"""What `trimmed` takes away, for columns: `strip_chars` alone knows four characters less."""
+
+
 def trimmed(text: str) -> str:
     """A text without white space at its ends."""
     return text.strip()

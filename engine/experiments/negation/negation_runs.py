@@ -14,8 +14,8 @@ from ...basics.frames import scan_frame
 from ...basics.numerals import percent
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
-from ...library.blocks import Block
 from ...library.run import BY, Contrast, Run
+from ...library.sentences import Block
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column

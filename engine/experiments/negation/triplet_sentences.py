@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from ...basics.errors import InputError
 from ...inference.again import SHARING, Draw, Question, Sample
-from ...library.blocks import Block
 from ...library.call import as_given
-from ...library.sentences import REPEATED
+from ...library.sentences import NUMBER, REPEATED, Block
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
@@ -51,12 +50,17 @@ def scored_sentences(
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES)
     words = _looked_up(_with_main_form(triplets.lazy()).collect())
+    # Rows of all patterns alternate in the file, so those of one are found in memory, where each word is kept once.
+    small = [pl.col("triplet").cast(pl.UInt32), pl.col(pl.String).cast(pl.Categorical)]
 
     def block(pattern: Pattern) -> Block:
         def shown(rows: pl.LazyFrame) -> pl.LazyFrame:
-            return _sentences(rows.with_columns(words), pattern, patterns.slots, coreference, mask)
+            large = [pl.col("triplet").cast(pl.Int64), pl.col(pl.Categorical).cast(pl.String)]
+            texts = rows.with_columns(large).with_columns(words)
+            return _sentences(texts, pattern, patterns.slots, coreference, mask)
 
-        return Block(scored.filter(pl.col("pattern") == pattern.name), shown)
+        own = scored.filter(pl.col("pattern") == pattern.name).drop("pattern").with_columns(small)
+        return Block(own.collect(engine="streaming").lazy(), shown)
 
     return [block(pattern) for pattern in patterns.all]
 
@@ -110,6 +114,7 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
         failed = pl.col(REPEATED)
     words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots), *numbers])
     return rows.select(
+        pl.col(f"^{NUMBER}$"),
         item="triplet",
         condition=pl.lit(pattern.name),
         sentence=sentence_texts(pattern, _masks(rows, mask)),

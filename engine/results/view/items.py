@@ -1,20 +1,19 @@
 """The items of some runs, and what a page asks of it: some rows, groups with counts, one item.
 
-Nothing is kept but the numbers of the rows that were asked for last, in their order: 4 bytes a row.
+Nothing is kept but the numbers of the rows that were asked for last: 4 bytes a row.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
-from ...library.blocks import Block, Blocks, Order
 from ...library.run import Run
-from ...library.sentences import FAILED, TEXTS
+from ...library.sentences import FAILED, NUMBER, TEXTS, Block
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
 from ..report.chosen_sentences import first_columns
@@ -25,6 +24,8 @@ MOST_ALIKE = 100  # rows of one item
 _PLACE = "the runs"
 _SEARCHED = (*TEXTS, "expected", "answer")
 _FIRST = 1_000  # rows that tell which columns have values
+_ROWS = 2**17  # whose texts are in memory at a time: a group of rows in the file
+_NEAR = 10_000  # rows from either end are found without all others in their order
 
 
 @dataclass(frozen=True)
@@ -44,38 +45,80 @@ class Items:
 
     @classmethod
     def open(cls, runs: Sequence[Any]) -> "Items":
+        pl.Config.set_streaming_chunk_size(2**14)  # rows that a core has at a time
         return cls(open_alike(runs))
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> list[Block]:
         """The columns of `Run.sentences`; those of several runs have the model's name before them."""
         names = labels(self.runs) if len(self.runs) > 1 else [""]
         each = zip(self.runs, names, strict=True)
-        return Blocks([_for_people(block, run, name) for run, name in each for block in run.sentence_blocks()])
+        return [_for_people(block, run, name) for run, name in each for block in run.sentence_blocks()]
 
-    @property
+    @cached_property
+    def starts(self) -> list[int]:
+        """The number of the first row of each block, and of the first one behind the last."""
+        sizes = (block.recorded.select(pl.len()).collect().item() for block in self.blocks)
+        return list(accumulate(sizes, initial=0))
+
+    @cached_property
     def rows(self) -> pl.LazyFrame:
-        return self.blocks.rows
+        """All rows; a column that some runs lack is null there."""
+        return pl.concat([block.sentences for block in self.blocks], how="diagonal_relaxed")
 
-    @property
+    @cached_property
+    def schema(self) -> pl.Schema:
+        return self.rows.collect_schema()
+
+    @cached_property
     def total(self) -> int:
-        return self.blocks.total
+        return len(_numbers(self, Query()))
+
+    def pieces(self, numbers: pl.Series | None = None) -> Iterator[pl.LazyFrame]:
+        """Rows with their numbers, all or some, a piece at a time: few texts are in memory."""
+        for start, stop, block in zip(self.starts, self.starts[1:], self.blocks, strict=False):
+            for first in range(start, stop, _ROWS):
+                rows = block.recorded.slice(first - start, _ROWS).with_row_index(NUMBER, first)
+                if numbers is not None:
+                    after = min(first + _ROWS, stop)
+                    own = numbers.filter(numbers.is_between(first, after, closed="left"))
+                    if own.is_empty():
+                        continue
+                    if len(own) < after - first:
+                        rows = rows.filter(pl.col(NUMBER).is_in(own.implode()))
+                yield self._of_all(block.shown(rows))
+
+    def _of_all(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        return pl.concat([self.schema.to_frame(eager=False), rows], how="diagonal_relaxed")
+
+    def at(self, numbers: pl.Series) -> pl.DataFrame:
+        """The rows of these few numbers, in their order."""
+        found = [self.schema.to_frame()]
+        for start, stop, block in zip(self.starts, self.starts[1:], self.blocks, strict=False):
+            own = numbers.filter(numbers.is_between(start, stop, closed="left")).sort().to_frame("n")
+            ranges = own.group_by(range=pl.col("n") - pl.int_range(pl.len()), maintain_order=True).agg(
+                pl.len(), pl.min("n")
+            )
+            near = [block.recorded.slice(first - start, n).collect() for _, n, first in ranges.iter_rows()]
+            found += [block.shown(pl.concat(near).lazy()).collect()] if near else []
+        return pl.concat(found, how="diagonal_relaxed")[numbers.arg_sort().arg_sort()]
 
     @cached_property
     def columns(self) -> list[dict[str, str]]:
         """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
-        some = self.blocks.at(pl.int_range(min(self.total, _FIRST), dtype=pl.UInt32, eager=True))
-        known = {name for name in self.blocks.schema if some[name].count()}
-        rest = self.rows.select(name for name in self.blocks.schema if name not in known)  # few columns, if any
+        some = pl.concat([block.shown(block.recorded.head(_FIRST)) for block in self.blocks], how="diagonal_relaxed")
+        has = some.select(pl.all().is_not_null().any()).collect()
+        known = {own.name for own in has if own.item()}
+        rest = self.rows.select(name for name in self.schema if name not in known)  # few columns, if any
         known |= {own.name for own in rest.select(pl.all().is_not_null().any()).collect() if own.item()}
         first = (MODEL, *first_columns(self.runs[0]), "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
-        names = dict.fromkeys([*(name for name in first if name in self.blocks.schema), *self.blocks.schema])
-        return [{"name": name, "kind": _kind(self.blocks.schema[name])} for name in names if name in known]
+        names = dict.fromkeys([*(name for name in first if name in self.schema), *self.schema])
+        return [{"name": name, "kind": _kind(self.schema[name])} for name in names if name in known]
 
     def conditions(self, query: Query) -> list[pl.Expr]:
-        found = conditions(self.blocks.schema, query.where, _PLACE, "filter")
+        found = conditions(self.schema, query.where, _PLACE, "filter")
         if query.search:
-            texts = pl.col(name for name in _SEARCHED if self.blocks.schema.get(name) == pl.String)
+            texts = pl.col(name for name in _SEARCHED if self.schema.get(name) == pl.String)
             found.append(pl.any_horizontal(texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)))
         return found
 
@@ -86,35 +129,51 @@ class Items:
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
-        numbers, order = _asked(self, query)
-        rows = self.blocks.at(order.page(start, count) if order else numbers.slice(start, count))
-        return {"rows": values(rows), "wanted": len(numbers), "total": self.total}
+        numbers = _numbers(self, replace(query, sort=None))
+        wanted = self._ordered(query, start, count) if query.sort else numbers.slice(start, count)
+        return {"rows": values(self.at(wanted)), "wanted": len(numbers), "total": self.total}
+
+    def _ordered(self, query: Query, start: int, count: int) -> pl.Series:
+        """The numbers of some rows in the order of a column: those without a value last, equal ones as they are."""
+        column, descending = query.sort or Sorting("")
+        known(column, self.schema.names(), f"sort {column}", _PLACE)
+        numbers = _numbers(self, replace(query, sort=None))
+        n = len(numbers)
+        start, stop = min(start, n), min(start + count, n)
+        back = n - start < stop  # the last rows are the first ones of the opposite order
+        most = n - start if back else stop
+
+        def first(rows: pl.LazyFrame) -> pl.LazyFrame:
+            ranked = rows.sort("key", NUMBER, descending=[descending != back, back], nulls_last=not back)
+            return ranked.head(most) if most <= _NEAR else ranked
+
+        each = (first(rows.select(NUMBER, key=column)) for rows in self.pieces(numbers))
+        pieces = [rows.collect(engine="streaming") for rows in each]
+        if most <= _NEAR:  # without the texts beside them
+            pieces = [pl.DataFrame(own.rows(), own.schema, orient="row") for own in pieces]
+        found = first(pl.concat(pieces).lazy()).select(NUMBER).collect().to_series()
+        return found.head(most).reverse().head(count) if back else found.slice(start, count)
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
-        if column not in self.blocks.schema:
-            raise InputError(f"the runs have no column {column!r}")
-        wanted, by, of = self.conditions(query), pl.col(column), None
-        if column in TEXTS:  # nearly as many as rows: only those that are shown are built whole
-            hashes = (
-                rows.filter(*wanted, True).select(by.hash()).collect(engine="streaming")
-                for _, rows in self.blocks.each()
-            )
-            found, n = np.unique(pl.concat(hashes).to_series(), return_counts=True)
-            frequent = pl.Series(found[np.argsort(-n, kind="stable")[:MOST_GROUPS]])
-            wanted, of = [*wanted, by.hash().is_in(frequent.implode())], len(n)
+        known(column, self.schema.names(), f"count by {column}", _PLACE)
+        numbers, by = _numbers(self, replace(query, sort=None)), pl.col(column)
+        each = (rows.select(by.hash()) for rows in self.pieces(numbers))
+        hashes = pl.concat([rows.collect(engine="streaming") for rows in each]).to_series()
+        every = hashes.sort().rle().struct.unnest()
+        frequent = every.top_k(MOST_GROUPS, by="len")["value"]
+        numbers = numbers.filter(hashes.is_in(frequent.implode()))  # of texts, few are built again
         counts = [pl.len().alias("n"), pl.col(FAILED).count().alias("judged"), pl.col(FAILED).sum().alias(FAILED)]
-        each = (rows.filter(*wanted, True).group_by(by.alias("value")).agg(counts) for _, rows in self.blocks.each())
-        counted = pl.concat([rows.collect(engine="streaming") for rows in each]).group_by("value").sum()
-        counted = counted.sort("n", "value", descending=[True, False])
-        return {"groups": counted.head(MOST_GROUPS).to_dicts(), "of": of or len(counted)}
+        each = (rows.group_by(by.alias("value")).agg(counts) for rows in self.pieces(numbers))
+        groups = pl.concat([rows.collect(engine="streaming") for rows in each]).group_by("value").sum()
+        return {"groups": values(groups.sort("n", "value", descending=[True, False])), "of": len(every)}
 
     def alike(self, query: Query, number: int) -> dict[str, Any]:
         """Of one of the wanted rows: the rows of all models and conditions that belong to the same item."""
         if not (rows := self.page(query, number, 1)["rows"]):
             raise InputError(f"there is no row {number:,}")
-        same = [pl.col(key).eq_missing(rows[0][key]) for key in self.keys]
-        return {"rows": values(self.rows.filter(same).head(MOST_ALIKE).collect(engine="streaming"))}
+        found = _found(self, [pl.col(key).eq_missing(rows[0][key]) for key in self.keys])
+        return {"rows": values(self.at(found.head(MOST_ALIKE)))}
 
     @cached_property
     def keys(self) -> list[str]:
@@ -136,19 +195,20 @@ class Items:
 
 
 @lru_cache(maxsize=1)  # of the last question, whose pages are asked for one by one
-def _asked(items: Items, query: Query) -> tuple[pl.Series, Order | None]:
-    """The numbers of the wanted rows, and their order."""
-    numbers = items.blocks.found(items.conditions(query))
-    if query.sort is None:
-        return numbers, None
-    known(query.sort.column, items.blocks.schema.names(), f"sort {query.sort.column}", _PLACE)
-    return numbers, Order(items.blocks, numbers, *query.sort)
+def _numbers(items: Items, query: Query) -> pl.Series:
+    return _found(items, items.conditions(query))
+
+
+def _found(items: Items, wanted: Sequence[pl.Expr]) -> pl.Series:
+    """The numbers of the wanted rows, as the runs have them."""
+    each = (rows.filter(*wanted, True).select(NUMBER) for rows in items.pieces())
+    return pl.concat([rows.collect(engine="streaming") for rows in each]).to_series()
 
 
 def _for_people(block: Block, run: Run, model: str) -> Block:
     def shown(rows: pl.LazyFrame) -> pl.LazyFrame:
         found = run.for_people(block.shown(rows))
-        return found.select(pl.lit(model).alias(MODEL), pl.all()) if model else found
+        return found.with_columns(pl.lit(model).alias(MODEL)) if model else found
 
     return Block(block.recorded, shown)
 

@@ -1,9 +1,12 @@
 """White space and Unicode: ends of texts, joins, masks that swallow a space, what a word is."""
 
+import sys
+
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.text.spelling import is_word, joiner, repeats, with_mask
+from negengine.engine.text.spelling import WHITE_SPACE, is_word, joiner, repeats, trimmed, with_mask
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -56,6 +59,11 @@ def test_a_space_joins_two_texts_but_in_scripts_without_spaces(before, after, be
 def test_a_word_repeats_where_a_reader_finds_it(word, text, truth):
     assert repeats(word, [text, ""]) is truth
     assert not repeats(word, ["", ""])
+
+
+def test_a_column_is_trimmed_as_each_of_its_texts():
+    texts = [f"{chr(number)}a b{chr(number)}" for number in range(sys.maxunicode + 1) if not 0xD800 <= number < 0xE000]
+    assert pl.Series(texts).str.strip_chars(WHITE_SPACE).to_list() == [trimmed(text) for text in texts]
 
 
 def test_words_of_letters_have_marks():

@@ -31,13 +31,6 @@ def rows(scored_run):
     return ng.open(scored_run).sentences().to_dicts()
 
 
-@pytest.fixture(autouse=True)
-def few_rows_at_a_time(monkeypatch):
-    """As of a run of millions of rows: they are read in many pieces, and sentences are sorted in many ranges."""
-    for name, value in {"_ROWS": 64, "_EACH": 7, "_APART": 2}.items():
-        monkeypatch.setattr(f"negengine.engine.library.blocks.{name}", value)
-
-
 QUERIES = [
     Query(),
     Query(sort=Sorting("logprob", descending=True)),
