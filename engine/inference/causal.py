@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, sentences_in
+from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, ignored, sentences_in
 from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
 from .model import FEWEST_TOKENS, Asked, Decisions, Ids, LanguageModel, MaskedLM
@@ -67,13 +67,19 @@ class CausalLM(LanguageModel):
         return found
 
     def following(
-        self, texts: Sequence[Ids], asked: Questions, outputs: Sequence[str], put: Callable[..., None]
+        self,
+        texts: Sequence[Ids],
+        asked: Questions,
+        outputs: Sequence[str],
+        put: Callable[..., None],
+        advance: Advance = ignored,
     ) -> Steps[None]:
         """What the model says about tokens that follow some tokens of texts, in fp32; what texts share is read once.
 
         Several threads call `put` with numbers of questions, which of the answers is that of each, and the answers: an
-        array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time. InputError
-        for an id outside the vocabulary, or nothing before a token; ValueError in low precision.
+        array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time. They call
+        `advance` with numbers of different texts. InputError for an id outside the vocabulary, or nothing before a
+        token; ValueError in low precision.
         """
         owner, place, expected = asked
         if not self.follows:
@@ -100,6 +106,7 @@ class CausalLM(LanguageModel):
                 feeds: Feeds = {HIDDEN: rows[row], "following_id": token.astype(np.int32)}
                 put(own[here], at[here] - start, *vocabulary.read(outputs, feeds))
             tally.count(len(run.texts), tokens=run.ids.size)
+            advance(len(run.texts))
 
         different_texts = [np.frombuffer(key, ">u4").astype(np.int32) for key in number]
         lengths = [len(text) for text in different_texts]

@@ -213,7 +213,7 @@ def pseudo_logprobs(
     longest: int,
     advance: Callable[[int], None],
 ) -> NDArray[np.float32]:
-    """The log-probability of each scored token at its mask: natural logarithms; threads call `advance` with tokens."""
+    """The log-probability of each scored token at its mask: natural logarithms; threads call `advance` with copies."""
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
 
     def scoring(together: Sequence[Queries]) -> Steps[None]:
@@ -258,9 +258,8 @@ def causal_logprobs(
 
     def put(question: NDArray[np.int64], at: NDArray[np.int64], logprobs: NDArray[np.float32]) -> None:
         found[slot[question]] = logprobs[at]
-        advance(len(question))
 
-    finished(model.following(texts, (owner, place, expected), [LOGPROBS], put))
+    finished(model.following(texts, (owner, place, expected), [LOGPROBS], put, advance))
     return found
 
 

@@ -182,7 +182,7 @@ class Span(Kind[Spans]):
         )
 
     def answer(self, model: LanguageModel, asked: Spans, advance: Advance) -> Mapping[str, pl.Series]:
-        """The columns of `answers` for each request; threads tell `advance` how many tokens they have scored."""
+        """The columns of `answers` for each request; threads tell `advance` how many texts the model has read."""
         known = asked.encoder, asked.sentences
         if isinstance(model, CausalLM):
             logprobs = causal_logprobs(model, *known, asked.longest, advance)

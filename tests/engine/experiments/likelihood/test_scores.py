@@ -59,7 +59,7 @@ def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_folder
         with torch.inference_mode():
             logprobs = network(ids).logits[0].double().log_softmax(-1)
         wanted += [float(logprobs[at, ids[0, at + 1]]) for at in range(ids.shape[1] - 2)]  # but [SEP] at the end
-    assert sum(done) == len(found)
+    assert sum(done) == len(SENTENCES)
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
