@@ -13,7 +13,7 @@ from .cells import cells, is_text, section_ends, with_unit
 from .table import Table
 from .to_csv import MARK, csv_rows, flat
 
-_ROOM, _LONG = 24, 40  # characters: of a cell that a page gives room to, and that makes a list of a table on a phone
+_ROOM, _PHONE = 24, 48  # characters: of a cell that a page gives room to, and that stand side by side on a phone
 _DIGITS = 6  # of a figure in a CSV file; the files of a run have all
 
 
@@ -38,9 +38,11 @@ def table_html(
 
     The CSV has a byte order mark, by which Excel knows UTF-8, and decimal commas where `separator` is `;`. A text of
     the column `table.leads` leads to its place in `links`; one of `terms` has its meaning on hover. On a phone, a table
-    of long texts is a list of its rows.
+    that is wider than the screen is a list of its rows.
     """
-    kind = "table stacks" if any(len(text) > _LONG for row in cells(table) for text in row) else "table"
+    words = [with_unit(column).split() for column in table.columns]
+    longest = [max(map(len, [*own, *texts]), default=0) for own, *texts in zip(words, *cells(table), strict=True)]
+    kind = "table stacks" if sum(longest) > _PHONE else "table"
     box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(printable(table.title))}">'
     # Sums in another order differ in their last digits, and the same run has the same page.
     figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))

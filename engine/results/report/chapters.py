@@ -33,6 +33,7 @@ from ..comparison.estimates import (
     other_items,
 )
 from ..comparison.runs import labels, other_vocabularies
+from .chosen_sentences import YES_NO
 from .page import Chapter
 from .single_sentences import asked, examples, terms
 
@@ -130,8 +131,9 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, own in value.items():
             yield from _flat(own, f"{place}, {key}" if place else str(key))
-    else:
+    elif value is not None:
         words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        words = YES_NO[not value] if isinstance(value, bool) else words
         yield place, words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 

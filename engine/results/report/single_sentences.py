@@ -33,7 +33,7 @@ _MOST_PAIRS = 12
 
 @lru_cache(maxsize=1)  # asked for twice, one run after the other
 def minimal_pairs(run: Run) -> pl.DataFrame:
-    """A sentence of each condition, with `wanted` (what a model that understands says), and in `share` % of `n` says.
+    """A sentence of each condition, with `wanted` (what a model that understands says), and in `share` of `n` is right.
 
     Those of one typical item where it has them all; empty if no answer is judged.
     """
@@ -48,7 +48,7 @@ def minimal_pairs(run: Run) -> pl.DataFrame:
         return pl.DataFrame()
     judged = rows.select(item, *places, hit, FAILED).collect(engine="streaming")
     judged = judged.with_columns(
-        pl.len().over(places).alias("n"),
+        pl.when(pl.col(FAILED).count() > 0).then(pl.col(FAILED).count()).otherwise(pl.len()).over(places).alias("n"),
         share=(1 - pl.col(FAILED).mean()).over(places),
         typical=pl.col(hit) == (pl.col(hit).mean().over(places) > 0.5),
     )
@@ -90,7 +90,9 @@ def asked(run: Run) -> list[Section]:
     judged = pairs["share"].null_count() < len(pairs)
     unasked = {"expected"} if judged else {"n"}  # what a model that understands says names the expected word
     known = [one for one in columns if one.value not in unasked and pairs[one.value or ""].null_count() < len(pairs)]
-    notes = ["share right: of all n sentences of this condition"] if judged else []
+    notes = (
+        ["share right: of n judged sentences of this condition; where none is judged, n counts all"] if judged else []
+    )
     if len(pairs) < (count := pairs["conditions"][0]):
         notes.append(f"the first {len(pairs)} of {count:,} conditions")
     table = Table("An example of each condition", pairs, known, notes=notes)

@@ -136,6 +136,7 @@ def test_a_table_of_a_report_and_a_sheet_are_read_by_other_programs_as_they_are(
     (section,) = examples(pairs)
     for separator, number in ((",", "."), (";", ",")):
         page = table_html(section.listing, separator=separator)
+        assert 'class="table stacks"' in page  # its columns do not fit on a phone
         saved = unquote(page.split('href="data:text/csv;charset=utf-8,')[1].split('"')[0])
         assert saved.startswith("\ufeff")
         first, *rows = csv.reader(io.StringIO(saved.removeprefix("\ufeff")), delimiter=separator)

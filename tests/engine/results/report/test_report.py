@@ -51,7 +51,7 @@ def test_sections_stand_in_the_order_of_reading_and_a_pattern_is_one_hover_away_
     assert all(sentence in told for told in shorts)
 
 
-def test_the_example_is_one_item_and_failures_are_the_worst_ones(scores):
+def test_the_example_is_one_item_and_failures_are_the_worst_ones(scores, monkeypatch):
     pairs = minimal_pairs(scores)
     assert pairs["item"].n_unique() == 1
     rows = scores.sentence_rows().collect()
@@ -62,6 +62,12 @@ def test_the_example_is_one_item_and_failures_are_the_worst_ones(scores):
         failed = rows.filter(condition=row["condition"])["failed"]
         share = failed.mean()
         assert (row["n"], row["share"]) == (len(failed), None if share is None else pytest.approx(1 - share))
+    some = pl.when(pl.int_range(pl.len()) > 9).then("failed").alias("failed")  # others are not judged
+    monkeypatch.setattr(type(scores), "sentence_rows", lambda _: rows.lazy().with_columns(some))
+    for row in minimal_pairs.__wrapped__(scores).drop_nulls("share").iter_rows(named=True):
+        failed = rows[10:].filter(condition=row["condition"])["failed"]
+        assert (row["n"], row["share"]) == (len(failed), pytest.approx(1 - failed.mean()))
+    monkeypatch.undo()
     # The worst failures are the most probable repetitions and the least probable misses.
     (section,) = examples(scores)
     shown, rows = section.listing.frame.filter(why="worst failure"), rows.filter("failed")
