@@ -82,6 +82,8 @@ class TomlFile:
             what = f"unknown {key} {table[key or '']!r}; known are {', '.join(known)}"
         elif key and said.startswith("Expected `str`") and place == f"{key}`":
             what = f"{key} is {table[key]!r}; it must be a string"
+        elif key and said.startswith("Expected `array") and place == f"{key}`":
+            what = f"{key} is {table[key]!r}; it must be a list, such as [{table[key]!r}]"
         else:
             what = f"[[{name}]] {key}: {said.removeprefix('Object ')}"
         return InputError(f"{self.line(name, number, key)}: {what}")

@@ -145,7 +145,8 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
             whole = own.filter(pl.col("column").is_null())
             first = own.select(GROUP).unique(maintain_order=True).head(PRINTED)
             own = whole if len(whole) else own.join(first, on=GROUP, how="semi", maintain_order="left")
-            notes = [f"{own.select(GROUP).n_unique()} of {count} groups; results.csv and -v have all"]
+            shown = "all items together" if len(whole) else f"the first {PRINTED} of {count} values of each model"
+            notes = [f"{shown}; results.csv and -v have a row for each group, too"]
         if own.is_empty():
             tables += [replace(table, title=f"{probe}: {table.title}") for run in runs for table in run.tables()]
             continue

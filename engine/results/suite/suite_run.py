@@ -1,6 +1,5 @@
 """`ng.suite`: run all members of a suite file; a member that fails does not stop the others."""
 
-import shlex
 import shutil
 import traceback
 from collections import Counter
@@ -16,7 +15,7 @@ from ...basics.atomic import json_bytes, make_place, write_bytes
 from ...basics.choices import Precision
 from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
-from ...basics.paths import without_home_inside
+from ...basics.paths import shell_command, without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
 from ...library.call import in_python, strict
@@ -108,6 +107,7 @@ class SuiteRun(SuitePlan):
     Attributes:
         frame: A row for each run and group of items; the file `results` has the same.
         notes: What else to know, a line each.
+        command: The command that runs the others, where not all are finished.
     """
 
     finished: Sequence[tuple[Member, Run]] = field(repr=False)
@@ -116,6 +116,7 @@ class SuiteRun(SuitePlan):
     report: Path | None = None
     figures: Sequence[Path] = ()
     notes: Sequence[str] = ()
+    command: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -145,8 +146,7 @@ class SuiteRun(SuitePlan):
         written = f"{', '.join(first)} and {last} are written" if first else f"{last} is written"
         if self.is_finished:
             return f"{self.folder}: {written}"
-        command = f"negengine suite {shlex.quote(str(self.file.path))}"
-        return f"{self.folder}: {written}; not all runs are finished (status 3): to run the others again, `{command}`"
+        return f"{self.folder}: {written}; not all runs are finished (status 3): to run the others, `{self.command}`"
 
     def document(self) -> dict[str, Any]:
         return super().document() | {
@@ -177,6 +177,8 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     """
     plan, opening, shared = _read(file, options)
     folder, shard = plan.folder, shard_of(shared)
+    again = shared.get("again") or shell_command(["negengine", "suite", str(file)])
+    command = explicit(again, shared.get("shard"), shared.get("output"), shares_folder=True)
     reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
     for name in (RESULTS, RECORD):
         make_place(folder / name.format(shard.suffix))
@@ -189,7 +191,7 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     write_bytes(results, frame.write_csv().encode())
     found = SuiteRun(
         plan.file, plan.members, plan.states, plan.folder, plan.failures,
-        finished=finished, frame=frame, results=results,
+        finished=finished, frame=frame, results=results, command=command,
     )  # fmt: skip
     if not shard.is_whole:
         return replace(found, notes=["the same command without --shard makes the report of all runs"])

@@ -144,6 +144,11 @@ FAULTS = [
     (MODEL + PROBE + 'models = ["maxi"]\n', 5, "no \\[\\[model\\]\\] is named 'maxi'; They are mini"),
     (MODEL + MODEL + PROBE, 4, "the model 'mini' is also in .*own.toml:2"),
     ("[[model]]\nmodel = 3\n" + PROBE, 2, "model is 3; it must be a string"),
+    (
+        '[[model]]\nmodel = "m"\ncheckpoints = "s1"\n' + PROBE,
+        3,
+        r"checkpoints is 's1'; it must be a list, such as \['s1'\]",
+    ),
     ('[[model]]\nmodel = "m"\nsteps = [1]\n' + PROBE, 3, "steps are for a model with revisions"),
     ('[[model]]\nmodel = "a/b"\nrevisions = ["main"]\n' + PROBE, 3, "'main' does not name a step"),
     ('[[model]]\nmodel = "a/b"\nrevisions = ["s1", "t1"]\n' + PROBE, 3, "'t1' is a second checkpoint of step 1"),

@@ -147,14 +147,15 @@ def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(
 
     at_each_stage(monkeypatch, fail)
     (place / "suite.toml").write_text((place / "suite.toml").read_text().replace('"step0", ', '"step99", '))
-    found = ng.suite("suite.toml", progress=False)
+    found = ng.suite("suite.toml", output="runs/own", progress=False)
     ended = {"step99": "failed", "step1000": "failed", "step20k": "finished"}
     assert (found.is_finished, states(found)) == (False, ended)
     missing, bug = found.failures.values()
     assert missing.startswith("lab/tiny (revision step99) is neither a folder here nor in the cache")
     assert bug == "ZeroDivisionError: a bug (a bug: see -v)"
     assert f"score of lab/tiny@step99: {missing}" in found.remarks()
-    record = json.loads((place / "runs/suite/suite.json").read_text())
+    assert found.closing().endswith("to run the others, `negengine suite suite.toml --output runs/own`")
+    record = json.loads((place / "runs/own/suite.json").read_text())
     assert [member["state"] for member in record["members"]] == list(ended.values())
 
 
