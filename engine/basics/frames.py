@@ -24,6 +24,12 @@ def schema_of(values: type) -> dict[str, Any]:
     return {name: _KINDS.get(own, pl.String) for name, own in hints.items()}
 
 
+def literal(name: str) -> str:
+    """A text as the name of a column: Polars takes `*` and `^…$` for patterns, so that their first sign is wide."""
+    wide = "\N{FULLWIDTH ASTERISK}" if name == "*" else "\N{FULLWIDTH CIRCUMFLEX ACCENT}"
+    return f"{wide}{name[1:]}" if name == "*" or (name[:1] == "^" and name.endswith("$")) else name
+
+
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
     """The frame of a Parquet file's content; what is not Parquet, though its digest is right, is an `InputError`."""
     try:

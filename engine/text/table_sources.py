@@ -21,6 +21,7 @@ import regex
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
+from ..basics.frames import literal
 from ..basics.printable import counted
 from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in
 from .table_cells import INVISIBLE, MIXED, column_of, exact
@@ -367,9 +368,9 @@ def _checked(names: Iterable[object], location: str) -> tuple[str, ...]:
 
 
 def seen_name(name: object) -> str:
-    """The name of a column as a person sees it, which is how it counts."""
+    """The name of a column as a person sees it, which is how it counts; see `literal`."""
     text = str(name)
-    return (text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text))).strip()
+    return literal((text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text))).strip())
 
 
 @contextmanager

@@ -65,8 +65,15 @@ def file_name(name: str) -> str:
 
 def _table(kind: str) -> "Case":
     def written(folder: Path, names: Sequence[str]) -> dict[str, Any]:
-        path = folder / f"{file_name(names[9])}.csv"
-        pl.DataFrame(table(kind, names)).write_csv(path)
+        rows = pl.DataFrame(table(kind, names))
+        if kind != "likelihood":
+            path = folder / f"{file_name(names[9])}.csv"
+            rows.write_csv(path)
+        else:  # a folder of two files
+            path = folder / file_name(names[9])
+            path.mkdir()
+            for number, name in enumerate(names[7:9]):
+                rows.slice(4 * number, 4).write_csv(path / f"{number}{file_name(name)}.csv")
         return {"data": path, **options(kind, names)}
 
     return written

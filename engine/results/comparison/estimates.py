@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.frames import literal
 from ...basics.printable import some
 from ...experiments.finished_run import group_labels
 from ...experiments.gh22.gh22 import DATASET as GH22
@@ -208,7 +209,8 @@ def models_in_rows(
     style: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": unit}
     named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
     headings = dict(zip(points[_CATEGORY], named, strict=True))
-    names = numbered([MODEL, *(f"{own}{end}" for own in headings for end in ("", *(f" {end}" for end in ends), " n"))])
+    kinds = ("", *(f" {end}" for end in ends), " n")
+    names = numbered([MODEL, *(literal(f"{own}{kind}") for own in headings for kind in kinds)])
     width = 2 + len(ends)
     own = {category: names[1 + width * i : 1 + width * (i + 1)] for i, category in enumerate(headings)}
     models = points[MODEL].unique(maintain_order=True)

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError, did_you_mean
+from ...basics.frames import literal
 from ...library.run import BY, Run
 from ...library.shown import Shown
 from ...views import Column, Table
@@ -127,7 +128,8 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     """
     found = open_alike(runs)
     refuse_unlike(found)
-    key, known = {"pattern": "split", "group": "split"}.get(by, by), found[0].groupings
+    by, known = literal(by), found[0].groupings
+    key = {"pattern": "split", "group": "split"}.get(by, by)
     own = by if by in known else None  # a name of the items', or the user's, comes first
     if own is None and key not in _KEYS:
         listed = [*known, *_KEYS]

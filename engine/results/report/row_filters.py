@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 import polars as pl
 
 from ...basics.errors import InputError, did_you_mean
+from ...basics.frames import literal
 
 _MOST_LISTED = 12
 _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
@@ -31,7 +32,7 @@ class Filter(NamedTuple):
     @classmethod
     def parse(cls, text: str, columns: Sequence[str], option: str = "--where") -> "Filter":
         """What a person writes as COLUMN=VALUE. A sign may be in a column's name: the longest known name counts."""
-        found = [(text[: at.start()], at[0], text[at.end() :]) for at in _SIGNS.finditer(text) if at.start()]
+        found = [(literal(text[: at.start()]), at[0], text[at.end() :]) for at in _SIGNS.finditer(text) if at.start()]
         if not found:
             raise InputError(f"{option} {text}: give COLUMN=VALUE, such as gender=f, or 'rank>5'")
         return cls(*max((own for own in found if own[0] in columns), key=lambda own: len(own[0]), default=found[0]))  # type: ignore[arg-type]  # a sign
@@ -46,7 +47,8 @@ class Sorting(NamedTuple):
     @classmethod
     def parse(cls, text: str, columns: Sequence[str]) -> "Sorting":
         """What a person writes as COLUMN, or as -COLUMN for the largest first; a column's own name comes before."""
-        return cls(text[1:], descending=True) if text.startswith("-") and text not in columns else cls(text)
+        descends = text.startswith("-") and text not in columns
+        return cls(literal(text[descends:]), descends)
 
 
 def filtered(rows: pl.LazyFrame, wanted: Sequence[Filter], place: object, option: str = "--where") -> pl.LazyFrame:

@@ -9,6 +9,7 @@ import polars as pl
 import regex
 
 from ...basics.errors import InputError
+from ...basics.frames import literal
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256, is_file, paths_in
 from ...inference.again import Draw
@@ -65,7 +66,7 @@ def _wrong(path: Path, items: list[Asked], n: int | None, columns: tuple[list[st
         by_row.setdefault(item[0], []).append(item)
     for number, row in enumerate(table_rows(path, [*texts, *labels]), 1):
         if number in by_row:
-            own = {seen(name): told(cell) for name, cell in row.items()}
+            own = {literal(seen(name)): told(cell) for name, cell in row.items()}
             own |= {name: seen(own[name]) for name in labels if own.get(name) is not None}
             for _, there, target in by_row[number]:
                 said = _difference(there, own, *columns)

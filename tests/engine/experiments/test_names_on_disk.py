@@ -4,7 +4,7 @@ These are real runs of all experiments in folders, of models whose names differ 
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from html.parser import HTMLParser
 
@@ -19,6 +19,7 @@ from named_data import cases
 from negengine.engine.basics.choices import Task
 from negengine.engine.experiments.registry import experiment, experiments
 from negengine.engine.library.sentences import COLUMNS
+from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.report.chapters import chapters
 from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.citation import cite
@@ -29,6 +30,7 @@ from negengine.engine.results.suite.suite_file import chain
 from negengine.engine.results.view.items import Items, Query
 from python_calamine import CalamineWorkbook
 
+from ...conftest import write_lexicon
 from ..results import test_names
 from ..results.test_names import NAMES, NEUTRAL, numbers
 
@@ -139,6 +141,43 @@ def test_any_names_give_the_numbers_of_neutral_names_in_every_command(
     own = [*told(runs, runs[0].folder.parent)]
     for found, wanted in zip(own, plain(kind), strict=True):
         assert found == wanted
+
+
+WORDS = {
+    "names_female": ["all", "Anna, a dancer", "n"],
+    "names_male": ["overall", "Anna", "paper"],
+    "professions": ["a dancer", "a dancer, a model", "a model", "a name, a verb"],
+    "verbs": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "rate", "total"],
+}
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("kind", ["score", "gh22"])
+def test_words_that_are_ours_have_the_rates_of_a_plain_count(kind, mini, tmp_path):
+    """Words of a lexicon are read by the model, so neutral ones have other numbers."""
+    write_lexicon(tmp_path / "lexicon", **WORDS)
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    options = {"lexicon": tmp_path / "lexicon", "output": tmp_path / "run", "progress": False}
+    run = ng.score(ng.select(model, **options), progress=False) if kind == "score" else ng.gh22(model, **options)
+    assert ng.verify(run, sample=100).damage == ()
+    rows = run.sentences().to_dicts()
+    for by in run.groupings:
+        counts = defaultdict(list)
+        for row in rows:
+            split = row["condition"] if kind == "score" else f"{row['pattern']}@{row['at_rank']}"
+            condition = "pronoun" if kind == "score" else row["condition"]
+            counts[condition, split, row["act" if (kind, by) == ("gh22", "verb") else by]].append(row["repeated"])
+        found = by_group(run, by=by).frame.filter(metric="repetition_rate")
+        own = {
+            tuple(key): value
+            for *key, value in found.select("condition", "split", "group", pl.struct("n", "value")).rows()
+        }
+        wanted = {
+            key: {"n": len(values), "value": pytest.approx(100 * sum(values) / len(values))}
+            for key, values in counts.items()
+            if key[1] not in run.by_construction
+        }
+        assert own == wanted
 
 
 @pytest.fixture(scope="module")

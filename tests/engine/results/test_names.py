@@ -13,9 +13,9 @@ import negengine as ng
 import polars as pl
 import pytest
 from few import few
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from named_data import options, table
+from named_data import BAD, GOOD, options, table
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.registry import experiment
 from negengine.engine.results.comparison.compare import compare
@@ -51,6 +51,22 @@ OURS = [
         "remarks",
     ),
     *("label", "label of the split", "table_n", "cluster", "metric", "word", "text", "correct", "answer", "series"),
+    *(
+        "a of b",
+        "a vs b",
+        "a/b",
+        "total",
+        "overall",
+        "rate",
+        "experiment",
+        "no c: 1",
+        "*",
+        "$x$",
+        "5 %",
+        "a & b",
+        "<b>",
+    ),
+    *("“q”", "it's", "اسم", "שם − שם", "n = 5", "a (n = 5)", "a (2)", "[a]", "…", "#c2", "--where", "null", "-a"),
 ]
 
 
@@ -59,7 +75,7 @@ def is_name(text):
     return text == text.strip() and text not in MISSING
 
 
-NAMES = st.lists(st.sampled_from(OURS) | st.text("aA:=|−-. {}_1", min_size=1, max_size=4).filter(is_name),
+NAMES = st.lists(st.sampled_from(OURS) | st.text("aA:=|−-. {}_1*$%&<',/()ا", min_size=1, max_size=4).filter(is_name),
                  min_size=10, max_size=10, unique_by=lambda name: name.strip().casefold())  # fmt: skip
 NEUTRAL = [f"name{i}" for i in range(10)]
 
@@ -165,6 +181,15 @@ def _compared(runs):
     yield both.tables()
 
 
+def test_rows_without_a_cluster_are_clusters_of_their_own_in_every_file_whatever_others_are_called(mini, tmp_path):
+    for file in ("a", "b"):
+        rows = {"sentence_good": GOOD[:3], "sentence_bad": BAD[:3], "c": [" no c: 2", None, "no c: 2"]}
+        pl.DataFrame(rows).write_csv(tmp_path / f"{file}.csv")
+    stage = experiment("likelihood")(tmp_path, cluster="c").stage(mini)
+    rows = pl.concat([stage.prepare(part)[0] for part in range(len(stage.sizes))])
+    assert rows["cluster"].n_unique() == 3
+
+
 def test_members_of_a_suite_are_told_apart_where_their_labels_join_to_one_text(tmp_path):
     labels = [("a", "b of c"), ("a of b", "c")]
     members = [
@@ -182,8 +207,10 @@ def test_members_of_a_suite_are_told_apart_where_their_labels_join_to_one_text(t
 
 @pytest.mark.parametrize("kind", few(["probe", "likelihood", "choice"], "choice"))
 @settings(
-    max_examples=4, deadline=None, phases=[Phase.generate], derandomize=True, suppress_health_check=list(HealthCheck)
-)
+    max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)  # fmt: skip
+@example(names=["*", "^one$", "^t.*$", "*", "^two$", "one", "a, b", "two", "اسم", "x"], models=["*", "^a$"])
 @given(names=NAMES, models=st.lists(st.sampled_from(OURS), min_size=2, max_size=2))
 def test_any_names_give_the_numbers_of_neutral_names(kind, mini, answers, names, models):
     found = answers(kind)

@@ -163,6 +163,12 @@ def test_facts_however_they_are_written_have_the_numbers_of_a_plain_loop(mini, t
     assert [check.n for check in verified.checks if check.what.endswith("again by PyTorch")] == [len(WRITTEN)]
 
 
+def test_facts_are_apart_also_where_their_parts_would_join_to_one_text(tmp_path):
+    parts = [("a", "b | c"), ("a | b", "c"), ("a |", "| b | c"), ("a || b", "c")]
+    rows = [OURS | {"relation": relation, "sub_label": subject} for relation, subject in parts]
+    assert len({fact.item for fact in read_facts([write(tmp_path / "TREx.jsonl", *rows)]).facts}) == len(parts)
+
+
 def test_lamas_own_templates(tmp_path):
     """Each pair of subject and object once; a template without negation leaves the fact without one."""
     row = {"sub_label": "France", "obj_label": "Paris", "uuid": "x"}
