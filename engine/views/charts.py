@@ -94,8 +94,7 @@ class Points(Plot):
         if self.panel is not None:
             by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
             panels_differ = by_panel["y"].n_unique() > 1
-        data = _short(_short(data, (self.y,), 3 * _LABELS), (self.series, self.panel))
-        data = data.with_columns(pl.col(self.y).map_elements(lambda own: wrapped(own, _LABELS), pl.String))
+        data = _in_lines(_named(data, self.series, self.panel), self.y)
         data = _with_n(data, self.n, self.panel, self.y, self.series, within=self.panel if panels_differ else None)
         lines = 1 + int(data[self.y].str.count_matches("\n").max() or 0)  # type: ignore[arg-type]
         names = _distinct(data, self.series) if self.series else [""]
@@ -150,7 +149,7 @@ class Lines(Plot):
 
     def _named(self) -> pl.DataFrame:
         told = _told(self.data, (self.series, self.x), self.y, self.low, self.high, self.n)
-        return _with_n(_short(told, (self.series, self.panel)), self.n, self.panel, self.series)
+        return _with_n(_named(told, self.series, self.panel), self.n, self.panel, self.series)
 
     def _layers(self, data: pl.DataFrame, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
         import altair as alt
@@ -165,8 +164,10 @@ class Lines(Plot):
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
             known = base.transform_filter(_both_known(self.low, self.high))
-            spans = known.mark_area(opacity=0.2) if self._spans == "Bands" else known.mark_rule()
-            layers.insert(0, spans.encode(*ends))
+            if self._spans == "Bands":  # it ends where a value has no interval; one between two such is a line
+                layers.insert(0, base.mark_area(opacity=0.2).encode(*ends))
+                known = known.encode(opacity=alt.value(0.2))
+            layers.insert(0, known.mark_rule().encode(*ends))
         return alt.layer(*layers, data=data).properties(height=layout.height)
 
     @property
@@ -255,7 +256,7 @@ def _panels(
 
     if panel is None:
         return chart.properties(width=layout.plot)
-    header = alt.Header(title=None, labelLimit=0)
+    header = alt.Header(title=None, labelLimit=0, labelExpr=_IN_LINES)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
     small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
     if own_rows or own_values:
@@ -322,6 +323,17 @@ def _short(data: pl.DataFrame, columns: Sequence[str | None], most: int = _LABEL
         short = labels([printable(name) for name in names], most)
         data = data.with_columns(pl.col(column).cast(pl.String).replace(names, short))
     return data
+
+
+def _named(data: pl.DataFrame, series: str | None, panel: str | None) -> pl.DataFrame:
+    """The frame with the names of a legend and of panels."""
+    data = _short(data, (series,))
+    return _in_lines(data, panel) if panel and panel != series else data
+
+
+def _in_lines(data: pl.DataFrame, column: str) -> pl.DataFrame:
+    lines = pl.col(column).map_elements(lambda own: wrapped(own, _LABELS), pl.String)
+    return _short(data, (column,), 3 * _LABELS).with_columns(lines)
 
 
 def _distinct(data: pl.DataFrame, column: str) -> list[str]:

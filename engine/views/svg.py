@@ -172,7 +172,7 @@ def _drawn(
 def _lines(root: ET.Element) -> list[ET.Element]:
     """What holds the texts of a picture, a line each; several lines of a label stand around its place."""
     for text in root.iter(f"{{{_SVG}}}text"):
-        for first in text[:1]:
+        for first in text[:1] if text.get("text-anchor") == "end" else ():
             first.set("dy", f"{-6 * (len(text) - 1)}")
     return [own for text in root.iter(f"{{{_SVG}}}text") for own in (list(text) or [text])]
 

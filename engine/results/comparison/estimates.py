@@ -182,15 +182,21 @@ def other_items(found: pl.DataFrame, group: str = "") -> list[str]:
     """
     keys = [name for name in dict.fromkeys((*GROUP, _CATEGORY, group)) if name in found.columns]
     same = "items" if "items" in found.columns else "n"
-    other = found.group_by(keys, maintain_order=True).agg(same, pl.col("n").alias("each"))
-    other = labelled(other.filter(pl.col(same).list.n_unique() > 1))
+    known, of = found[MODEL].unique(maintain_order=True).to_list(), pl.struct(MODEL, "n").alias("each")
+    all_of = pl.col(MODEL).n_unique()
+    with_metric = found.with_columns(models=all_of.over("metric") if "metric" in keys else all_of)
+    other = with_metric.group_by(keys, maintain_order=True).agg(same, of, pl.col("models").first())
+    lacks = pl.col(same).list.len() < pl.col("models")  # all items of the group, such as where each one was skipped
+    other = labelled(other.filter((pl.col(same).list.n_unique() > 1) | lacks))
     if other.is_empty():
         return []
     named = [name for name in dict.fromkeys(("dataset", "condition", "split", group)) if name in other.columns]
     label = category(other, differing(other, named) or named[-1:]) if named else other[_CATEGORY]
     told: dict[str, str] = {}
-    for name, numbers in zip(label, other["each"], strict=True):
-        many = f" (n = {', '.join(f'{n:,}' for n in numbers)})" if numbers.n_unique() > 1 else ""
+    for name, each in zip(label, other["each"].to_list(), strict=True):
+        n = {own[MODEL]: own["n"] for own in each}
+        numbers = [n.get(model, 0) for model in known]
+        many = f" (n = {', '.join(f'{own:,}' for own in numbers)})" if len({*numbers}) > 1 else ""
         told.setdefault(name, f"{name}{many}")
     return [f"{OTHER_ITEMS}: {some([*told.values()], _NAMED)}; {_TESTED}"]
 

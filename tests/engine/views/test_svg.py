@@ -41,6 +41,9 @@ PLOTS = {
 }
 
 
+NAME = "negation with an adverb of frequency in the main clause"
+
+
 def figure(plot):
     return Figure("words", plot, TABLE, "What is shown.", "How to read it.")
 
@@ -81,16 +84,30 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
 
 
 def test_a_long_name_has_lines_and_a_picture_room_for_another_font_with_white_behind_all_of_it():
-    long = "negation with an adverb of frequency in the main clause"
-    data = pl.DataFrame({"y": [long, "b"], "x": [0.0, 100.0], "n": [20, 30]})
+    data = pl.DataFrame({"y": [NAME, "b"], "x": [0.0, 100.0], "n": [20, 30]})
     plot = Points(data, x="x", y="y", title="rate", n="n")
     root = XML(for_page(figure(plot), "f1"))
     lines = [[own.text for own in text] for text in root.iter(f"{SVG}text") if len(text)]
-    assert [" ".join(own) for own in lines] == [f"{long} (n = 20)"]
+    assert [" ".join(own) for own in lines] == [f"{NAME} (n = 20)"]
     left, _, width, _ = map(float, root.get("viewBox").split())
     assert left <= -20 < 0 < width
     (behind,) = [own for own in XML(white_of(plot)).iter(f"{SVG}rect") if own.get("fill") == "#ffffff"]
     assert (behind.get("width"), float(behind.get("x"))) == ("100%", left)
+
+
+def test_a_band_ends_where_a_value_has_no_interval_and_panels_have_their_whole_names():
+    ends = {"low": [0.0, 0.0, None, 0.5], "high": [1.0, 1.0, None, 2.0]}
+    steps = pl.DataFrame({"step": [0.0, 1.0, 2.0, 3.0], "value": [0.5, 0.5, 1.0, 1.0], "run": "a", **ends})
+    both = pl.concat([steps.with_columns(panel=pl.lit(name)) for name in (NAME, f"{NAME} again")])
+    plot = Curves(both, "step", "value", "run", x_title="step", y_title="y", low="low", high="high", panel="panel")
+    root = XML(for_page(figure(plot), "f1"))
+    bands = [own.get("d") for own in root.iter(f"{SVG}path") if own.get("opacity") == "0.2" and own.get("fill")]
+    wide = [max(float(x) for x in re.findall(r"[ML](-?[\d.]+),", band.split("Z")[0])) for band in bands]
+    assert wide == [pytest.approx(180 / 3, abs=0.1)] * 2  # of a small chart, whose axis ends at the third step
+    assert {" ".join(own.text for own in text) for text in root.iter(f"{SVG}text") if len(text)} == {
+        NAME,
+        f"{NAME} again",
+    }
 
 
 def white_of(plot):

@@ -329,6 +329,8 @@ def test_the_line_names_the_groups_with_other_items_and_their_n():
     (line,) = found.other
     assert "all (n = 40, 39), m (n = 20, 19);" in line
     assert all(line in table.notes for table in (*found.before, *(found.fitting or ())))
+    (line,) = ng.compare(plain("one", both), plain("two", both.filter(gender="f"))).other
+    assert "all (n = 40, 20), m (n = 20, 0);" in line
 
 
 def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_move_most():
