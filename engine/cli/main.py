@@ -158,7 +158,7 @@ _COMPLETION = (
     'write eval "$(negengine --completion bash)" into ~/.bashrc.'
 )
 app = AllCommands(
-    help="Negation probes of language models, at the speed of the hardware.",
+    help="Test how language models understand negation, at the speed of the hardware.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )

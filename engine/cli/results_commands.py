@@ -303,10 +303,10 @@ def merge(
 @partial(run_command, folder="runs/ and the name of the file")
 def suite(
     setup: Setup,
-    file: Annotated[Path, Argument("A TOML file with models, probes and settings.", "FILE")],
+    file: Annotated[Path, Argument("A TOML file with models, experiments and settings.", "FILE")],
     plan: Annotated[bool, Option("List the runs and how far they are; run nothing.")] = False,
 ) -> "Shown":
-    """Run models × probes × settings from a file, with one table and one report of all.
+    """Run models × experiments × settings from a file, with one table and one report of all.
 
     Runs that are finished are not run again. If one fails, the others run, and the exit status is 3. --shard I/N runs
     every N-th run. Example: negengine suite suite.toml

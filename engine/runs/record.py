@@ -284,14 +284,19 @@ def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> N
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], then: str = "now") -> str:
-    """Each key whose values differ, as `seed 0, now 1`; empty where there is none."""
+    """Each key whose values differ, as `seed 0, now 1` or `other data (sha256 …, now …)`; empty where there is none."""
     old, new = dict(old), dict(new)
     for key in old.keys() & new.keys():
         if isinstance(old[key], dict) and isinstance(new[key], dict):  # such as columns of rows: only those that differ
             old |= {f"{key}: {name}": value for name, value in old.pop(key).items()}
             new |= {f"{key}: {name}": value for name, value in new.pop(key).items()}
     keys = [key for key in {**old, **new} if key not in old or key not in new or old[key] != new[key]]
-    return "; ".join(f"{key} {_shown(old.get(key))}, {then} {_shown(new.get(key))}" for key in keys)
+    told = []
+    for key in keys:
+        both = f"{_shown(old.get(key))}, {then} {_shown(new.get(key))}"
+        what = key.removesuffix(" sha256")
+        told.append(f"{key} {both}" if what == key else f"other {what} (sha256 {both})")
+    return "; ".join(told)
 
 
 def refuse_other_identity(folder: Path, stage: str, old: StageEntry, new: StageEntry) -> None:

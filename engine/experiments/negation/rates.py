@@ -32,7 +32,7 @@ def rates(
     """Repetition rates, drops (section 3.3 of the paper) and their 95 % intervals in percent, one row for each pattern.
 
     `detectable` is the smallest true difference from the drop of any other pattern but the selecting one that a test
-    finds with a power of 80 %. The rate of the selecting pattern is 100 % by construction and not an estimate, so it
+    finds with a power of 80 %. The rate of the selecting pattern is always 100 % and not an estimate, so it
     has no interval. `scores` has columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
     """
     scored = _scored(scores, triplets, patterns)

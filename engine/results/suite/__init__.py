@@ -1,1 +1,1 @@
-"""Suites: models × probes × settings from one file, run one after the other, with one table and one report of all."""
+"""Suites: models × experiments × settings from one file, one run after the other, one table and one report."""

@@ -161,7 +161,7 @@ class SuiteRun(SuitePlan):
 
 @strict
 def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
-    """Run models × probes × settings from a TOML file; see the page on suites in the documentation.
+    """Run models × experiments × settings from a TOML file; see the page on suites in the documentation.
 
     Members that are finished are not run again. A member that fails does not stop the others. At the end there are one
     table and one report of all runs that are finished.

@@ -328,6 +328,11 @@ SOMETHING_ELSE = [
     ({}, {"identity": {**IDENTITY, "pairs": 60}}, "pairs none, now 60"),
     ({}, {"parts": 4}, "parts 3, now 4"),
     ({"shard": Shard(1, 2), "stage": "score"}, {"stage": "score"}, "shard 1/2, now none"),
+    (
+        {"identity": {**IDENTITY, "data sha256": 32 * "ab"}},
+        {"identity": {**IDENTITY, "data sha256": 32 * "cd"}},
+        "other data (sha256 abababababab…, now cdcdcdcdcdcd…)",
+    ),
     # columns of a version that began a run, and of the one that goes on
     (of_columns(verb="String"), of_columns(verb="String", rank="Int32"), f"{COLUMNS}: rank none, now Int32"),
     (of_columns(rank="Int32"), of_columns(rank="Int64"), f"{COLUMNS}: rank Int32, now Int64"),

@@ -168,8 +168,8 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
     reseal(words / "run.json", lambda document: document["stages"]["select"]["identity"].update(other_words))
     other = Other(run.folder, run.record)
     refused = [
-        ([run, words], r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"),
-        ([run, unlike], r"cannot be compared: patterns sha256 [0-9a-f]{12}…, there 000000000000…"),
+        ([run, words], r"cannot be compared: other lexicon \(sha256 000000000000…, there [0-9a-f]{12}…\)"),
+        ([run, unlike], r"cannot be compared: other patterns \(sha256 [0-9a-f]{12}…, there 000000000000…\)"),
         ([run, twice], r"the item '.+' occurs more than once"),
         ([run, apart], "have no item in common"),
         ([], "no runs given"),
