@@ -152,7 +152,7 @@ _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 def parse_json(text: str, location: str, of_pairs: Callable[..., Any] | None = None) -> Any:
     """The value of a JSON text; InputError if it is none, too deep, or a string holds what is not text.
 
-    `of_pairs` makes an object of its keys and values, by default a dictionary.
+    `of_pairs` makes an object of its keys and values, by default a dictionary; it may raise InputError.
     """
     if text.count("[") + text.count("{") > DEEPEST:
         depth = 0
@@ -162,6 +162,8 @@ def parse_json(text: str, location: str, of_pairs: Callable[..., Any] | None = N
                 raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
     try:
         value = json.loads(text, object_pairs_hook=of_pairs)
+    except InputError as error:
+        raise InputError(f"{location}: {error}") from None
     except ValueError as error:
         raise InputError(f"{location}: not JSON ({error})") from error
     if "\\u" in text:  # only an escape can stand for such a character: the lines themselves are checked as text

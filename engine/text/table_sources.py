@@ -31,7 +31,7 @@ from .text_lines import (
     BadLineError,
     Lines,
     each_key_once,
-    fault_of_object,
+    json_object,
     open_text,
 )
 
@@ -69,7 +69,6 @@ _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar",
 _FRAME = "the frame"  # what messages call what is in memory
 _AGAIN = "this row is the header again; remove it"
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
-_TWICE = "the key {!r} stands there twice; write it once"
 _VECTORS = "it holds lists or objects without texts"
 _INVISIBLE, _NEXT = regex.compile(INVISIBLE, regex.V1), regex.compile(r"[\s,]*")
 _CSV_ERRORS = {
@@ -231,7 +230,7 @@ def _of_json(source: Source) -> Iterator[Row]:
             elif is_first and text.lstrip().startswith("["):
                 yield from _of_list("\n" * (line - 1) + "\n".join(chain([text], lines)), source.name)
             elif text.strip():
-                yield _of_line(text.strip(), line)
+                yield _row(text.strip(), line)
             is_first = is_first and not reason and not text.strip()
 
 
@@ -239,26 +238,20 @@ def _of_list(text: str, name: str) -> Iterator[Row]:
     if len(text) > _MOST_LIST:
         raise InputError(f"{name}: a JSON list of more than {_MOST_LIST:,} bytes; write one object per line")
     place, line, decoder = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1, json.JSONDecoder()
-    for value in parse_json(text, name, each_key_once):
+    for _ in parse_json(text, name):  # which refuses a list that is not whole
         begin = _NEXT.match(text, place).end()
         line, (_, place) = line + text.count("\n", place, begin), decoder.raw_decode(text, begin)
-        yield _of_value(value, line, text[begin:place])
+        yield _row(text[begin:place], line)
         line += text.count("\n", begin, place)
 
 
-def _of_line(text: str, line: int) -> Row:
+def _row(given: str | Mapping[Any, Any], line: int | None = None) -> Row:
+    """A JSON object or a dictionary, with the names that a person sees, of which no two may be alike."""
     try:
-        return _of_value(parse_json(text, "", each_key_once), line, text)
+        own = json_object(given, "") if isinstance(given, str) else given
+        return line, each_key_once([(seen_name(name), cell) for name, cell in own.items()]), None
     except InputError as error:
         return line, {}, str(error).removeprefix(": ")
-
-
-def _of_value(value: Any, line: int | None, text: str) -> Row:
-    if fault := fault_of_object(value, text):
-        return line, {}, fault
-    names = {seen_name(key): own for key, own in value.items()}
-    twice = next((seen_name(key) for key in value if seen_name(key) != key), "")
-    return line, names, None if len(names) == len(value) else _TWICE.format(twice)
 
 
 def _of_sheet(source: Source) -> Iterator[Row]:
@@ -314,7 +307,7 @@ _ROWS: Mapping[str, Callable[[Source], Iterator[Row]]] = {
     _TSV: lambda source: _of_delimited(source, "\t"),
     _JSON: _of_json,
     _SHEET: _of_sheet,
-    _LIST: lambda source: (_of_value(dict(row), None, "") for row in source.data),
+    _LIST: lambda source: map(_row, source.data),
 }
 
 

@@ -201,33 +201,20 @@ def json_rows(lines: Iterable[Located]) -> list[Row]:
 
 def json_object(line: str, location: str) -> dict[str, Any]:
     """The JSON object of a line."""
-    fields: dict[str, Any] = parse_json(line, location, each_key_once)
-    if fault := fault_of_object(fields, line.strip()):
-        raise InputError(f"{location}: {fault}")
-    return fields
-
-
-class _Twice(dict[str, Any]):
-    """A JSON object with a key that stands twice."""
-
-    key: str
+    fields = parse_json(line, location, each_key_once)
+    if isinstance(fields, dict):
+        return fields
+    raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
 
 
 def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object of its keys and values, for `parse_json`; `fault_of_object` says which key stands twice."""
+    """A JSON object of its keys and values, for `parse_json`; InputError, without a place, if a key stands twice."""
     found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    names, twice = [name for name, _ in pairs], _Twice(found)
-    twice.key = next(name for name in names if names.count(name) > 1)
-    return twice
-
-
-def fault_of_object(value: Any, text: str) -> str:
-    """Why a JSON value cannot be a row; empty if it can."""
-    if isinstance(value, _Twice):
-        return f"the key {value.key!r} stands there twice; write it once"
-    return "" if isinstance(value, dict) else f"{text[:40]!r} is not a JSON object; write one object per line"
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the key {twice!r} stands there twice; write it once")
+    return found
 
 
 def read_entries(path: Path, hint: str = "") -> list[Located]:

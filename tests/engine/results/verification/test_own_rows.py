@@ -11,7 +11,7 @@ from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import can_repeat, check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
-from negengine.engine.text import spelling, table, table_cells, table_sources
+from negengine.engine.text import spelling, table, table_cells, table_sources, text_lines
 
 NFD = unicodedata.normalize("NFD", "nié")
 HEADER = "sentence,target,group,item\n"
@@ -69,7 +69,7 @@ FAULTS = {
     "ids.jsonl": (table_sources, "column_of", floats),
     "late.jsonl": (table_sources, "column_of", as_first),
     "fractions.jsonl": (table_sources, "column_of", whole),
-    "twice.jsonl": (table_sources, "each_key_once", dict),
+    "twice.jsonl": (text_lines, "each_key_once", dict),
     "joined.csv": (table_sources.Source, "is_header", lambda *_: False),
     "unpaired.csv": (table_cells, "MISSING", ("",)),
 }
