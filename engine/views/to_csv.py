@@ -23,9 +23,10 @@ def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT
 
 
 def without_lists(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Lists of words as one text each, with `|` between the words."""
+    r"""Lists of words as one text each, with `|` between the words; in a word, `|` and `\` have `\` before them."""
     lists = [name for name, kind in rows.collect_schema().items() if kind == pl.List(pl.String)]
-    return rows.with_columns(pl.col(name).list.join("|", ignore_nulls=True) for name in lists)
+    words = pl.element().str.replace_all(r"([\\|])", r"\$1")
+    return rows.with_columns(pl.col(name).list.eval(words).list.join("|", ignore_nulls=True) for name in lists)
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:

@@ -35,8 +35,8 @@ from ..results import test_names
 from ..results.test_names import NAMES, NEUTRAL, numbers
 
 MODELS = st.sampled_from([("my_model", "my-model"), ("A", "a"), ("all", "paper"), ("a, b", "a"), ("x − y", "1")])
-# Where each of our words has a meaning of its own: the whole, published types of relations, another column, a table.
-OURS = ["all", "1-1", "N-1", "N-M", "negated", "paper", "overall", "a | b", "CpTn, control", "selected triplets"]
+# Where our words have a meaning: the whole, types of relations, another column; where Polars reads a pattern.
+OURS = ["all", "^all$", "*", "1-1", "N-1", "N-M", "negated", "overall", "a | b", "CpTn, control"]
 _TEXTS = 8  # columns of texts that are grouped and filtered by
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 import negengine as ng
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
 from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
 from negengine.engine.views.table import INTERVAL, NO_INTERVAL
-from negengine.engine.views.to_csv import flat
+from negengine.engine.views.to_csv import flat, without_lists
 from negengine.engine.views.to_latex import latex, to_latex
 
 FRAME = pl.DataFrame(
@@ -288,3 +290,15 @@ def test_what_the_results_mean_stands_in_every_format(form, scored_run):
     letters = lambda text: "".join(re.findall("[A-Za-z]", text))  # noqa: E731
     assert len(scores.reading) > 50
     assert letters(scores.reading) in letters(re.sub(r"<[^>]*>|\\text\w+", "", scores.render(form)))
+
+
+@given(
+    st.lists(st.lists(st.text("a|\\$1", min_size=1, max_size=3), min_size=1, max_size=3), unique_by=tuple, max_size=9)
+)
+def test_other_lists_of_words_are_other_texts_in_a_file_without_lists(lists):
+    frame = pl.DataFrame({"words": lists}, schema={"words": pl.List(pl.String)})
+    texts = without_lists(frame.lazy()).collect()["words"].to_list()
+    assert len({*texts}) == len(lists)
+    assert [re.findall(r"(?:[^|\\]|\\.)+", text) for text in texts] == [
+        [re.sub(r"([|\\])", r"\\\1", word) for word in words] for words in lists
+    ]
