@@ -118,13 +118,13 @@ def _asked_for(run, items, rows, ordered):
             wanted = chosen(run).filter(pl.col(name) == value).collect()
             if Filter.parse(f"{name}={value}", rows.columns) == (name, "=", value):
                 assert chosen(run, [f"{name}={value}"]).collect().equals(wanted)
-            if name not in items.blocks.schema:  # of a pair in one row
+            if name not in items.schema:  # of a pair in one row
                 continue
             query = Query((Filter(name, "=", value),), sort=Sorting(ordered, descending=True))
-            found = items.page(query, 0, 500) if ordered in items.blocks.schema else {"wanted": len(wanted)}
+            found = items.page(query, 0, 500) if ordered in items.schema else {"wanted": len(wanted)}
             own.append((found["wanted"], len(wanted)))
         yield len(values), sorted(own)
-        if name in items.blocks.schema:
+        if name in items.schema:
             groups = items.groups(Query(), name)["groups"]
             yield sorted((own["n"], own["judged"], own["failed"] or 0) for own in groups)
 
