@@ -76,7 +76,7 @@ class SuiteFile:
 
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
-        file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
+        file = TomlFile.read(path, "give a TOML file with the models and the experiments of a suite")
         known = "name, keep_exports, [run], [[model]] and [[probe]]"
         file.refuse_unknown(("name", "keep_exports", "run", _MODELS, _PROBES), known)
         name = file.document.get("name", path.stem)
