@@ -124,7 +124,12 @@ class Items:
 
     def wanted(self, query: Query) -> pl.LazyFrame:
         """The rows that a question lets through, in their order."""
-        rows = self.rows.filter(*self.conditions(query), True)
+        numbers = _numbers(self, replace(query, sort=None))
+        if len(numbers) <= _NEAR:
+            each = [_alone(own.collect(engine="streaming")) for own in self.pieces(numbers)]
+            rows = pl.concat([self.schema.to_frame(), *each], how="diagonal").lazy().select(self.schema.names())
+        else:
+            rows = self.rows.filter(*self.conditions(query), True)
         return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
@@ -149,9 +154,8 @@ class Items:
 
         each = (first(rows.select(NUMBER, key=column)) for rows in self.pieces(numbers))
         pieces = [rows.collect(engine="streaming") for rows in each]
-        if most <= _NEAR:  # without the texts beside them
-            pieces = [pl.DataFrame(own.rows(), own.schema, orient="row") for own in pieces]
-        found = first(pl.concat(pieces).lazy()).select(NUMBER).collect().to_series()
+        every = pl.concat(map(_alone, pieces) if most <= _NEAR else pieces)
+        found = first(every.lazy()).select(NUMBER).collect().to_series()
         return found.head(most).reverse().head(count) if back else found.slice(start, count)
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
@@ -203,6 +207,11 @@ def _found(items: Items, wanted: Sequence[pl.Expr]) -> pl.Series:
     """The numbers of the wanted rows, as the runs have them."""
     each = (rows.filter(*wanted, True).select(NUMBER) for rows in items.pieces())
     return pl.concat([rows.collect(engine="streaming") for rows in each]).to_series()
+
+
+def _alone(rows: pl.DataFrame) -> pl.DataFrame:
+    """A few rows without the texts of their neighbours, which Polars keeps in memory behind a filter."""
+    return pl.DataFrame(rows.rows(), rows.schema, orient="row")
 
 
 def _for_people(block: Block, run: Run, model: str) -> Block:
