@@ -62,7 +62,7 @@ def sections(run: "ProbeRun") -> list[Section]:
             panel="condition" if len(run.columns.targets) > 1 else None,
             zero=metric != LOGPROB,
             scale=scale,
-            unit="%" if scale == 100 else "",
+            unit="%" if scale == 100 else str(_LOGARITHM["unit"]),
         ).figure(run, table)
         for name, metric, title, scale, what in (
             ("correct", CORRECT, "correct", 100, "the share of right answers"),

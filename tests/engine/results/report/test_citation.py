@@ -20,7 +20,7 @@ def test_a_citation_has_the_numbers_of_the_run_and_the_facts_of_the_checklist(sc
         "We tested mini (revision sha256:",
         "12 pairs of a name and a profession and 12 verbs",
         f"Of 144 candidates, the model repeated the verb in {run.selection.summary['repeating']:,}",
-        "CpTn {:.1f} [{:.1f}, {:.1f}]".format(*drops),
+        "CpTn {:.1f} [95 % CI {:.1f}, {:.1f}]".format(*drops),
         "(Kletz et al., 2023)",
         "All numbers were computed in fp32.",
         f"negengine {run.record.sessions[0].negengine}",

@@ -196,7 +196,7 @@ def test_figures_are_written_in_every_form_with_the_numbers_of_the_run_in_the_pl
     # They fit a column or a page, and are readable in print.
     for name, millimetres in {"drops": 77, "ranks": 77, "replacements": 160}.items():
         svg = (folder / f"{name}.svg").read_text("utf-8")
-        width, pixels = (float(re.search(key, svg)[1]) for key in (r'width="([\d.]+)mm"', r'viewBox="0 0 ([\d.]+)'))
+        width, pixels = (float(re.search(key, svg)[1]) for key in (r'width="([\d.]+)mm"', r'viewBox="\S+ 0 ([\d.]+)'))
         assert 0.6 * millimetres < width <= millimetres
         box = re.search(rb"MediaBox \[0 0 ([\d.]+)", (folder / f"{name}.pdf").read_bytes())
         assert float(box[1]) == pytest.approx(width / 25.4 * 72, abs=1)
