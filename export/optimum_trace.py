@@ -31,7 +31,10 @@ _FEW = 1024  # numbers of a tensor that may say a shape
 @contextmanager
 def _weights_unread() -> Iterator[None]:
     """Let PyTorch infer shapes from those of the weights: it would copy all their numbers, several times."""
-    infer = getattr(torch._C, _INFER)  # noqa: SLF001
+    infer = getattr(torch._C, _INFER, None)  # noqa: SLF001
+    if infer is None:  # another version of PyTorch
+        yield
+        return
 
     def from_shapes(graph: Any, given: dict[str, torch.Tensor], *further: Any) -> None:
         infer(graph, {name: own for name, own in given.items() if own.numel() <= _FEW}, *further)

@@ -53,7 +53,7 @@ def with_masks(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
         if len(ids) <= checkpoint.longest:
             found.append(Sample(ids, int(positions[0])))
     # No mask but the one, and no padding: where it stands, PyTorch counts positions anew in some families.
-    for ids, position in _random_strings(checkpoint, {mask}):
+    for ids, position in _random_strings(checkpoint, {mask, tokenizer.pad_token_id}):
         ids[position] = mask
         found.append(Sample(ids, position))
     return found
