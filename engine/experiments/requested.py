@@ -202,7 +202,7 @@ class RequestedRun(SummaryRun):
         known = by_split(items.select("^(splits|columns)$")).drop_nulls("column")
         each = known.group_by("column", "split").len().sort("len", "split", descending=[True, False])
         told = zip(group_labels(each), each["len"], strict=True)
-        return [f"excluded by group: {some([f'{label} {n:,}' for label, n in told], 8)}"] * (not each.is_empty())
+        return [f"excluded by group: {some([f'{label} ({n:,})' for label, n in told], 8)}"] * (not each.is_empty())
 
     @property
     def grouped(self) -> Mapping[str, str]:

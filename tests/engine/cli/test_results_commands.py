@@ -18,7 +18,7 @@ def test_a_report_is_written_named_and_opened_and_figures_are_listed(command, sc
     assert json.loads(command("report", scored_run, "--json").out) == {"report": "report.html", "bytes": size}
     done = command("figures", scored_run, "-o", "figures")
     assert (done.status, done.err) == (0, "figures: next, in LaTeX: \\includegraphics{figures/drops.pdf}\n")
-    assert done.out.startswith("figures: 9 figures as PDF, SVG, PNG and CSV: drops, differences,")
+    assert done.out == "figures: 3 figures as PDF, SVG, PNG and CSV: drops, replacements, ranks\n"
     listed = json.loads(command("figures", scored_run, "-o", "figures", "--json").out)
     assert set(listed["files"]) == {path.name for path in (tmp_path / "figures").iterdir()} - {"figures.json"}
 

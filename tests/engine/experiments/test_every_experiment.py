@@ -107,7 +107,7 @@ FOUND = (
 TOLD = {  # what its methods say; the remarks; the figures; the metrics that are compared
     "lama": (
         ["(Kassner and Schütze, 2020)", "ranked all tokens", "Precision at rank 1: TREx 0."],
-        ["facts excluded: 1 (the answer is not one token of the model)"],
+        ["facts excluded: 1 (the answer is not one token of the model)", "excluded by group: 1-1 (1), P36 (1)"],
         {"correlation", "overlap", "precision"},
         {"spearman", "overlap@1", "precision@1", "precision@5", "precision@10"},
     ),

@@ -42,7 +42,7 @@ def test_every_shard_is_told_with_its_state_and_the_command_that_runs_it(tmp_pat
             ("missing", 0, None, 2, ""),
             ("stopped", 1, 2, 3, ""),
             ("stopped", 0, 1, 4, "1 of its finished parts have been removed"),
-            ("another run", 0, None, None, "model sha256"),
+            ("another run", 0, None, None, "other model (sha256 abababababab"),
             ("missing", 0, None, 5, ""),
             ("damaged", 0, None, None, f"{tmp_path}/mini-6-of-6/run.json: not as negengine writes it"),
         ],

@@ -177,7 +177,7 @@ BAD = [  # file, old text, new text, line, message
     (VERBS, "ballare", "ballare = x, x", 2, "has a form twice"),
     (VERBS, "ballare", "andare = x", 2, "'andare' is also in"),
     (AGREEMENT, "", "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
-    (AGREEMENT, "", "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
+    (AGREEMENT, "", "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before is 'a'; it must be a list"),
     (AGREEMENT, "", "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
     (AGREEMENT, "", "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
 ]

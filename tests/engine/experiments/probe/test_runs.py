@@ -167,7 +167,7 @@ def test_bad_rows_are_skipped_and_listed(ask):
     assert found.skipped.rows() == list(zip([2, 3, 4, 5], REASONS, strict=True))
     why = f"the column why of {found.folder / 'items.parquet'} has the reasons"
     told, by_group, *_ = found.remarks()
-    assert (told, by_group) == (f"4 of 5 rows were skipped; {why}", "excluded by group: b 2, a 1")
+    assert (told, by_group) == (f"4 of 5 rows were skipped; {why}", "excluded by group: b (2), a (1)")
     assert found.sentences().height == set(found.summary["n"]).pop() == 1
     assert not ng.verify(found, sample=5).damage
 
