@@ -91,12 +91,16 @@ def calibrated(models: Models, sentences: Sentences) -> Mixed | None:
     return Mixed(SENTENCES, *pair, found)
 
 
-def run_selection(selection: Selection, models: Models, decider: Decider, folder: Path) -> None:
-    """Run a selection from end to end, whose selecting pattern a decider decides."""
-    opened = PatternDeciders(models, Precision.FP32, {selection.patterns.selecting.name: decider})
-    use: Any = lambda _stage, model, _found: model  # noqa: E731
-    given = {"describe": lambda *_: {}, "calibrate": lambda *_: {}, "use": use}
-    silently(with_open_model(selection, opened, **given), folder)
+def run_selection(selection: Selection, models: Models, decider: Mixed, folder: Path) -> None:
+    """Run a selection from end to end, whose selecting pattern is decided as by a decider."""
+    pattern = selection.patterns.selecting.name
+
+    def use(*_: Any) -> PatternDeciders:  # of each part that is decided at the same time
+        own = Mixed(SENTENCES, models.low_precision, models.reference, decider.calibration)
+        return PatternDeciders(models, Precision.FP32, {pattern: own})
+
+    given = {"describe": lambda *_: {"device": "cpu"}, "calibrate": lambda *_: {}, "use": use}
+    silently(with_open_model(selection, use(), **given), folder, models.device)
 
 
 class _Own(System[Sentences]):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ..engine.inference.causal import open_language_model
 from ..engine.inference.devices.cpu import CPU
 from ..engine.inference.exported import load_exported
+from ..engine.inference.session import Device
 from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.progress import Reporter
@@ -37,6 +38,6 @@ def with_open_model(stage: S, model: Any, **methods: Callable[..., Any]) -> S:
     return made
 
 
-def silently(stage: Stage[Any, Any], folder: Path) -> None:
+def silently(stage: Stage[Any, Any], folder: Path, device: Device = CPU) -> None:
     """Run a stage from end to end in this process."""
-    run_stage(stage, folder, Execution(ThisProcess(CPU), reporter=Reporter(silent=True)))
+    run_stage(stage, folder, Execution(ThisProcess(device), reporter=Reporter(silent=True)))
