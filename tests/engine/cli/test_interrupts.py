@@ -66,7 +66,7 @@ def parts(folder):
         ("SIGINT", []),
         ("SIGTERM", ["--device", "cpu,cpu"]),
         pytest.param("SIGHUP", [], marks=pytest.mark.everything),
-        ("SIGKILL", []),
+        pytest.param("SIGKILL", [], marks=pytest.mark.everything),
     ],
 )
 def test_a_stopped_run_says_the_command_that_resumes_it_to_the_bytes_of_an_undisturbed_one(
