@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import synthetic_pairs
 from negengine.engine.library.training_options import TrainingOptions
@@ -36,6 +37,8 @@ def run(
     scored: tuple[int, Callable[[], None]] | None = None,
     accuracies: Sequence[float] = (),
     weights: float | None = None,
+    opened: Callable[[Any], object] = lambda _model: None,
+    learns: Callable[[Any], object] = lambda _batch: None,
     **options,
 ) -> TrainingRecord:
     """Train on 80 pairs, ten steps an epoch, with a checkpoint every three steps."""
@@ -49,6 +52,7 @@ def run(
             model = super().open(say)
             for parameter in model.parameters() if weights is not None else ():
                 parameter.data.fill_(weights)
+            opened(model)
             return model
 
     base = Opened.find(str(encoder), TEXT_CLASSIFICATION.head, LABELS)
@@ -62,7 +66,10 @@ def run(
             calls += examples[0] in learned
             if at is not None and calls == at[0]:
                 at[1]()
-            return encode(examples)
+            batch = encode(examples)
+            if examples[0] in learned:
+                learns(batch)
+            return batch
 
         def score(logits, labels):
             nonlocal evaluations

@@ -1,5 +1,6 @@
 """A training that was stopped goes on from its last complete checkpoint, and ends with the same weights."""
 
+import copy
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from negengine.engine.experiments.nli.nli_pairs import scheme_of
 from negengine.export.tasks import TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION
 from negengine.export.training.base import Base
 from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training, seal
+from safetensors.torch import load_file
 from tiny_checkpoints import permuted, save_classifier
 
 
@@ -26,6 +28,34 @@ def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
 
 
 pytestmark = pytest.mark.long
+
+
+def test_the_weights_are_those_of_a_plain_loop_over_the_same_batches(encoder, tmp_path):
+    """The loop has PyTorch's AdamW, a rate that falls linearly to zero, and gradients clipped at a norm of 1."""
+    first, batches = [], []
+
+    def opened(model):
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0  # it would draw other numbers
+        first.append(copy.deepcopy(model))
+
+    trainings.run(encoder(), tmp_path / "out", opened=opened, learns=batches.append)
+    (model,), batches = first, [batch for batch in batches if len(batch["labels"]) == trainings.DEFAULTS["batch_size"]]
+    assert len(batches) == 20
+    rate = trainings.DEFAULTS["learning_rate"]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
+    model.train()
+    for step, batch in enumerate(batches):
+        optimiser.param_groups[0]["lr"] = rate * (1 - step / len(batches))
+        optimiser.zero_grad()
+        logits = model(**{name: own for name, own in batch.items() if name != "labels"}).logits
+        torch.nn.functional.cross_entropy(logits, batch["labels"]).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+    found = load_file(tmp_path / "out" / "model.safetensors")
+    for name, own in model.state_dict().items():
+        torch.testing.assert_close(found[name], own, rtol=1e-4, atol=1e-5, msg=name)
 
 
 @pytest.fixture(scope="module")
