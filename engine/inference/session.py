@@ -36,7 +36,6 @@ class Device(ABC):
     is_single: ClassVar[bool] = False  # whether there is one alone, which has no index in its name
     preference: ClassVar[int | None] = None  # its place among the kinds that `auto` tries; None: only where it is named
     low_graph: ClassVar[str | None] = None  # the file of the low-precision graph that is made for it
-    counts_energy: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.kind if self.is_single else f"{self.kind}:{self.index}"
@@ -69,10 +68,6 @@ class Device(ABC):
     @abstractmethod
     def hardware(self) -> dict[str, Any]:
         """What it is, for the run's record: `hardware` is its name; what is not known is missing."""
-
-    def joules(self) -> float | None:
-        """Energy since some moment before the run; None if the device does not count it."""
-        return None
 
     @abstractmethod
     def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:

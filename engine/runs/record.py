@@ -23,7 +23,6 @@ from ..basics.paths import is_file_name, without_home, without_home_inside
 from ..basics.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
 from ..basics.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
 from ..basics.versions import own_version, source_commit, versions
-from ..inference.energy import PROCESSOR, EnergyMeter
 from ..inference.exported import ExportedModel
 from ..inference.machine import machine
 from .lock import LOCK_FILE
@@ -60,18 +59,16 @@ class Session(msgspec.Struct, omit_defaults=True):
     parts: int = 0  # number of parts that it has finished
     sentences: int = 0  # that its models have run, those of the calibration and the audit included
     tokens: int = 0  # Their tokens
-    joules: dict[str, float] = {}  # device that it used → energy, with that of other programs, where the machine tells
     shard: str | None = None  # In a merged run: the shard that it worked on, as `I/N`
     merged: list[str] = []  # of a session that merged: the folders of the shards
     failed: str | None = None  # why it ended before its stage was finished; missing after a kill
 
 
 class Clock:
-    """Time and energy since a process began to work on a stage."""
+    """Time since a process began to work on a stage."""
 
     def __init__(self, started: float | None = None) -> None:
         self._started = time.monotonic() if started is None else started
-        self._energy = EnergyMeter()
 
     def begin(self, session: Session) -> None:
         since = timedelta(seconds=time.monotonic() - self._started)
@@ -85,11 +82,6 @@ class Clock:
 
     def read(self, session: Session) -> None:
         session.seconds = round(time.monotonic() - self._started, 3)
-        used = {PROCESSOR, *(str(worker.get("device")) for worker in session.workers)}
-        joules = self._energy.joules()  # of all devices of the machine, also of those that others use
-        if any("machine" in worker for worker in session.workers):
-            joules = {}  # the workers are on other machines, whose energy this process cannot read
-        session.joules = {device: round(joules[device], 3) for device in joules if device in used}
 
 
 def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices) -> None:

@@ -7,8 +7,8 @@ instances as one, and is missing in many containers.
 import ctypes
 import io
 import os
-from collections.abc import Callable
-from contextlib import redirect_stdout
+import re
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ from ..session import Device, open_session, refuse_cpu_nodes
 STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
 _PROVIDER = "CUDAExecutionProvider"
+_DRIVER = Path("/proc/driver/nvidia/version")
 _ERRORS = 3  # the least severity of what the logger says
 
 
@@ -38,7 +39,6 @@ class Cuda(Device):
     few_sizes: ClassVar[bool] = False
     preference: ClassVar[int | None] = 1
     low_graph: ClassVar[str | None] = FP16
-    counts_energy: ClassVar[bool] = True
 
     @classmethod
     def missing(cls) -> str | None:
@@ -78,7 +78,7 @@ class Cuda(Device):
         found = {
             "hardware": cuda_text("cuDeviceGetName", self.index),
             "memory GiB": round(memory / 2**30, 1) if memory else None,
-            "driver": nvml(lambda nvml: nvml.nvmlSystemGetDriverVersion()),
+            "driver": driver_version(),
             "CUDA": cuda_version(),
         }
         return {key: value for key, value in found.items() if value is not None}
@@ -112,16 +112,6 @@ class Cuda(Device):
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
         return Filled(self.session(graph), self, batch_tokens, STREAMS)
 
-    def joules(self) -> float | None:
-        millijoules = self._asked(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
-        return None if millijoules is None else float(millijoules) / 1e3
-
-    def _asked(self, ask: Callable[[Any, Any], Any]) -> Any:
-        # CUDA and NVML number devices differently: what they share is the address on the PCI bus.
-        if (address := cuda_text("cuDeviceGetPCIBusId", self.index)) is None:
-            return None
-        return nvml(lambda nvml: ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId(address)))
-
 
 DEVICE = Cuda
 
@@ -137,15 +127,12 @@ _KNOWN_VERSION, _KERNELS = "1.31.", ((7, 5), (8, 0), (9, 0), (12, 0))
 _CAPABILITY = (75, 76)  # the numbers of its two parts among the driver's attributes of a device
 
 
-def nvml(ask: Callable[[Any], Any]) -> Any:
-    """What NVIDIA's library for monitoring answers; None if it is missing or does not know."""
-    import pynvml  # noqa: PLC0415 - takes long to import
-
-    try:
-        pynvml.nvmlInit()
-        return ask(pynvml)
-    except pynvml.NVMLError:
-        return None
+def driver_version() -> str | None:
+    """The version of NVIDIA's driver, such as `580.95.05`; None where the system does not tell."""
+    with suppress(OSError):
+        if found := re.search(r"Module.*?\s([0-9]+(?:\.[0-9]+)+)\s", _DRIVER.read_text()):
+            return found[1]
+    return None
 
 
 _LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"

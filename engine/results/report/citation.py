@@ -278,7 +278,6 @@ def _budget(used: Usage) -> str:
     parts = [
         f"{used.gpu_hours:.3g} GPU hours" if used.gpu_hours else "",
         f"{used.core_hours:.3g} CPU core hours" if used.core_hours else "",
-        f"{used.watt_hours:.3g} Wh" if used.watt_hours is not None else "energy not measured",
         f"{counted(used.sentences, 'sentence')}, {counted(used.tokens, 'token')}",
     ]
     return ", ".join(filter(None, parts))

@@ -19,7 +19,6 @@ class Usage:
     hours: float
     sentences: int  # that models have run, with calibration and audit
     tokens: int
-    watt_hours: float | None  # None where a session could not read it
     hardware: tuple[str, ...]  # processors and GPUs, with memory and driver
     systems: tuple[str, ...]
     packages: dict[str, tuple[str, ...]]  # those that decide a number, `python` and `negengine` too → versions
@@ -31,8 +30,6 @@ class Usage:
 def usage(stages: Sequence[StageRecord]) -> Usage:
     """Sums over the sessions of some stages; sessions that only merged or published do not count."""
     sessions = [own for stage in stages for own in stage.sessions if own.workers]
-    joules = [sum(own.joules.values()) if own.joules else None for own in sessions]
-    measured = [value for value in joules if value is not None]
     workers = [worker for own in sessions for worker in own.workers]
     versions: dict[str, list[str]] = {}
     precisions: list[str] = []
@@ -56,7 +53,6 @@ def usage(stages: Sequence[StageRecord]) -> Usage:
         hours=sum(own.seconds or 0.0 for own in sessions) / _HOUR,
         sentences=sum(own.sentences for own in sessions),
         tokens=sum(own.tokens for own in sessions),
-        watt_hours=sum(measured) / _HOUR if sessions and len(measured) == len(joules) else None,
         hardware=_distinct(_hardware(own, worker) for own in sessions for worker in own.workers),
         systems=_distinct(str(own.machine["system"]) for own in sessions if "system" in own.machine),
         packages={name: _distinct(found) for name, found in versions.items()},

@@ -181,7 +181,7 @@ def _sessions(stored: StoredStage) -> Check:
     check = Check(stored.name, _SESSIONS, len(paths), "files")
     if damaged := [path for path in paths if read_session(path) is None]:
         named = " ".join(shlex.quote(str(path)) for path in damaged)
-        repair = f"no result depends on it; to go on without its times and energy, remove {named}"
+        repair = f"no result depends on it; to go on without its times, remove {named}"
         return check.damaged(f"{some([path.name for path in damaged])} damaged", repair)
     return check
 

@@ -1,4 +1,4 @@
-"""Devices and the machine: what `--device` names, what driver and system tell, what the kind decides, energy used.
+"""Devices and the machine: what `--device` names, what driver and system tell, what the kind decides.
 
 The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
 """
@@ -13,7 +13,6 @@ import negengine as ng
 import numpy as np
 import onnx
 import onnxruntime as ort
-import pynvml
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import device as devices
@@ -22,7 +21,7 @@ from negengine.engine.inference.device import choose_devices, threads_each
 from negengine.engine.inference.devices import cuda
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda, cuda_memory, cuda_text, cuda_version
-from negengine.engine.inference.energy import EnergyMeter
+from negengine.engine.inference.devices.openvino import OpenVino
 from negengine.engine.inference.gpu import rounded_up
 from negengine.engine.inference.machine import cpu_information, host_kind, memory_gib
 from negengine.engine.inference.plugin import PluginDevice
@@ -30,6 +29,7 @@ from negengine.engine.inference.plugin import PluginDevice
 
 def test_devices_by_their_names(monkeypatch):
     monkeypatch.setattr(Cuda, "count", lambda: 0)
+    monkeypatch.setattr(OpenVino, "missing", lambda: "the plugin is not installed")
     assert choose_devices("auto") == (CPU,)
     with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
         choose_devices("cuda:1")
@@ -117,18 +117,18 @@ def driver_with(known):
     )
 
 
-def test_devices_are_those_of_the_driver(monkeypatch):
+def test_devices_are_those_of_the_driver(monkeypatch, tmp_path):
     known = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
     monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(known))
     assert (Cuda.count(), cuda_version()) == (2, "13.1")
     assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
     assert (cuda_text("cuDeviceGetName", 1), cuda_text("cuDeviceGetName", 2)) == ("NVIDIA H200", None)
     assert (Cuda(1).low_precision_speed(), Cuda(2).low_precision_speed()) == (7.2, 2.0)  # compute capability 9.0, none
-    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
-    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
+    (told := tmp_path / "version").write_text("NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release\n")
+    monkeypatch.setattr(cuda, "_DRIVER", told)
     hardware = {"hardware": "NVIDIA H200", "memory GiB": 80.0, "driver": "580.95.05", "CUDA": "13.1"}
     assert Cuda(1).hardware() == hardware
-    monkeypatch.setattr(pynvml, "nvmlInit", Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)))
+    monkeypatch.setattr(cuda, "_DRIVER", tmp_path / "none")
     assert "driver" not in Cuda(2).hardware()
     # With an empty CUDA_VISIBLE_DEVICES the driver does not start; or there is none.
     for load in (lambda _: driver_with([]), Mock(side_effect=OSError("libcuda.so.1: cannot open shared object file"))):
@@ -211,51 +211,3 @@ def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch):
         monkeypatch.setattr(np, "show_config", lambda said=said, **_: said)
         assert (own.prefers_convolutions(), CPU.low_precision_speed()) == (convolutions, speed)
         monkeypatch.undo()
-
-
-@pytest.fixture
-def zone(tmp_path, monkeypatch):
-    """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
-    monkeypatch.setattr(Cuda, "count", lambda: 0)
-
-    def write(name, what, microjoules, largest=262_143_328_850):
-        (tmp_path / name).mkdir(exist_ok=True)
-        for file, content in (("name", what), ("energy_uj", microjoules), ("max_energy_range_uj", largest)):
-            (tmp_path / name / file).write_text(f"{content}\n")
-
-    return write
-
-
-def test_packages_and_readings_are_added_and_what_is_inside_a_package_is_not(zone, tmp_path):
-    zones = [("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")]
-    meter = None
-    for readings, used in (((5, 3, 2.5), 0), ((6, 3.5, 4.5), 3), ((6, 3.5, 5), 3.5)):
-        for names, joules in zip(zones, readings, strict=True):
-            zone(*names, joules * 1e6)
-        meter = meter or EnergyMeter(tmp_path)
-        assert meter.joules() == {"cpu": used}
-
-
-@pytest.mark.parametrize(("largest", "used"), [(10_000_000, {"cpu": 3}), ("", {})])
-def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_path, largest, used):
-    zone("intel-rapl:0", "package-0", 9_000_000, largest)
-    meter = EnergyMeter(tmp_path)
-    zone("intel-rapl:0", "package-0", 2_000_000, largest)
-    assert meter.joules() == used
-    zone("intel-rapl:0", "package-0", "no number")
-    assert EnergyMeter(tmp_path).joules() == {}
-
-
-def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
-    """CUDA calls it 0, and NVML knows it by its address; of a second one the driver knows no address."""
-    counter = iter([1_000, 4_000, 5_000, 6_000])
-    monkeypatch.setattr(Cuda, "count", lambda: 2)
-    monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "0000:C1:00.0")
-    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
-
-    assert EnergyMeter(tmp_path).joules() == {"cuda:0": 3}
-    refused = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED))
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refused)
-    assert EnergyMeter(tmp_path).joules() == {}

@@ -140,15 +140,7 @@ def test_a_killed_session_lasted_until_its_last_part_and_any_other_until_its_pro
     assert before <= datetime.fromisoformat(session.started) + timedelta(seconds=660) <= datetime.now(UTC)
 
 
-def test_energy_is_that_of_the_used_devices_and_the_precision_that_of_the_patterns_or_the_workers(monkeypatch):
-    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456, "cuda:0": 2.0, "cuda:1": 3.0})
-    for workers, joules in (
-        ([], {"cpu": 1.235}),
-        ([{"device": "cuda:1"}], {"cpu": 1.235, "cuda:1": 3.0}),  # others use the first one
-        ([{"device": "cpu", "machine": {"cores": 64}, "workers": 8}], {}),  # on other machines
-    ):
-        own.Clock().read(session := Session(workers=workers))
-        assert session.joules == joules
+def test_the_precision_is_that_of_the_patterns_or_the_workers():
     for calibration, workers, told in (
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "mixed"}, "Cv": {}}, [], "mixed"),
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "fp32"}}, [], {"Cp": "mixed", "Cn": "fp32"}),

@@ -61,9 +61,6 @@ def test_usage_is_the_sum_over_sessions():
     found = used(session(alike, seconds=3600.0), session({**GPU, "GPUs": 0.5, "workers": 4}, seconds=3600.0))
     assert (found.core_hours, found.gpu_hours) == (40.0, 2.0)
     assert found.hardware[0] == "A CPU (16 cores, 64.0 GiB)"
-    first, second = session(CPU, joules={"cpu": 3600.0}), session(CPU, joules={"cpu": 1800.0, "cuda:0": 1800.0})
-    assert used(first, second).watt_hours == pytest.approx(2.0)
-    assert used(first, session(CPU)).watt_hours is None  # told only if every session could read it
     assert used(Session(seconds=100.0, merged=["a", "b"])).sessions == 0
     found = used(session(CPU, packages={"numpy": "2.0"}), session(CPU, packages={"numpy": "2.1"}))
     assert found.packages["numpy"] == ("2.0", "2.1")
