@@ -1,10 +1,8 @@
 """Ray: the parts of a stage are decided by long-lived actors on the machines of a Ray cluster.
 
-Ray starts a dead actor again and repeats its calls. A part may be decided twice, as it gives the same bytes: free
-workers decide the parts of slow, silent and lost ones, and the first result counts.
+Ray starts a dead actor again, also on another machine, and repeats its calls.
 """
 
-import atexit
 import json
 import logging
 import math
@@ -14,7 +12,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -42,15 +39,10 @@ from .record import differences
 from .stage import Advance, Choices, Stage
 
 _ADDRESS = re.compile(r"local|auto|(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[1-9][0-9]{0,4})")
-_OPENING = -1  # stands for a part
 _IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepared
 _TRIES = 4  # of Ray, for a call whose worker dies
-FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
+FOR_OTHERS = 10.0  # seconds in which other workers than the first may join before the first part
 TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
-_BEFORE_AGAIN, UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
-# Seconds without Ray's control process until the run ends, before Ray itself ends this process after 60; of each look.
-_NO_CONTROL, _LOOK = 30.0, 5.0
-_ENDS = 2  # how often a part may end its worker, each time `_TRIES` times, until the run ends
 Answer = tuple[Any, list[str]]  # What a worker has found, and what its models have said
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
@@ -89,9 +81,6 @@ class Ray:
                 kind = ("cuda" if plan[2] else "cpu") if self.device == "auto" else self.device
                 pool.begin(replace(options, device=kind), *plan)
                 yield pool
-            except ControlLostError:
-                pool.actors.clear()  # they end with their machines; Ray would wait for its control process
-                raise
             finally:
                 for actor in pool.actors:
                     with suppress(Exception):  # the cluster itself may have gone
@@ -119,10 +108,6 @@ class Ray:
         return workers, float(cpus), gpus
 
 
-class ControlLostError(StoppedError):
-    """Ray's control process (GCS) does not answer any more."""
-
-
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster until the context ends; raises InputError if it is not installed or not there."""
@@ -145,7 +130,6 @@ def connected(address: str) -> Iterator[Any]:
     level, stop = logger.level, signal.getsignal(signal.SIGTERM)
     here = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": 2**29}  # bytes, for parts
     logger.setLevel(logging.CRITICAL)
-    disconnect: Callable[[], object] = ray.shutdown
     try:
         try:
             ray.init(address, configure_logging=False, log_to_driver=False, **(here if address == "local" else {}))
@@ -156,23 +140,10 @@ def connected(address: str) -> Iterator[Any]:
             signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
         log._worker_logs_enabled = False  # noqa: SLF001
         yield ray
-    except ControlLostError:
-        disconnect = _end_without_ray
-        raise
     finally:
-        disconnect()
+        ray.shutdown()
         logger.setLevel(level)
         log._worker_logs_enabled = True  # noqa: SLF001
-
-
-def _end_without_ray() -> None:
-    """Let this process end with status 2 when Python ends: without its control process Ray crashes there, or waits."""
-
-    @atexit.register  # the last one that is registered is called first
-    def end() -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(2)
 
 
 class NotSeenError(Exception):
@@ -267,16 +238,8 @@ class _Pool:
         self._sent: Sent = None  # once a machine does not see the files
         self.actors: list[Any] = []
         self._idle: deque[Any] = deque()  # the actors that can take a part, or two
-        # A call of an actor → the actor, the part, and the parts that were still to do
-        self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
-        self._lost: dict[Any, float] = {}  # actor that cannot be reached → since when
-        # Actors whose process ended. Their two parts failed together: a part alone shows whether it was the cause.
-        self._one_at_a_time: set[Any] = set()
-        self._ends: Counter[str] = Counter()  # what a worker was doing when its process ended → how often
+        self._calls: dict[Any, tuple[Any, int | None]] = {}  # a call → its actor, and the part; None while it opens
         self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
-        self._control = ray.get_runtime_context().gcs_address
-        self._seen = self._looked = time.monotonic()
-        self._can_look = self._control_answers()  # not from outside of the cluster (`ray://`)
 
     @property
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
@@ -291,8 +254,8 @@ class _Pool:
         settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT + 1}
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
         self.actors = [actors.remote([self._order]) for _ in range(workers)]
-        self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self.actors}
-        if not self._wait(calls := [*self._calls], TO_BEGIN):
+        self._calls = {actor.open.remote(None): (actor, None) for actor in self.actors}
+        if not ray.wait(calls := [*self._calls], timeout=TO_BEGIN)[0]:
             raise InputError(f"Ray: no worker has begun for {TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
         for call in ray.wait(calls, num_returns=len(calls), timeout=FOR_OTHERS)[0]:
             self._join(self._calls.pop(call)[0], call)
@@ -313,66 +276,36 @@ class _Pool:
 
     def _answers(self, numbers: Sequence[int], call: Callable[[Any, int], Any], what: str) -> Iterator[tuple[int, Any]]:
         """Each number with the first answer of a worker."""
-        waiting, left = deque(numbers), set(numbers)
+        waiting, left = deque(numbers), len(numbers)
         while left:
             while waiting and self._idle:
-                actor = self._idle.popleft()
-                if actor in self._one_at_a_time and any(own is actor for own, *_ in self._calls.values()):
-                    continue  # it is idle again with its answer
-                number = waiting.popleft()
-                self._calls[call(actor, number)] = actor, number, left
-            if not (answered := self._wait([*self._calls], FOR_OTHERS)):
-                waiting = waiting or deque(sorted(left))
-                signs = [actor.__ray_ready__.remote() for actor in self.actors]  # all may be stopped, or cut off
-                if not self._wait([*self._calls, *signs], TO_BEGIN):
-                    raise StoppedError(f"Ray: no worker has given a sign for {TO_BEGIN / 60:.0f} minutes")
-            for one in answered:
-                decided = next(own for own, (actor, *_) in self._calls.items() if actor is self._calls[one][0])
-                actor, number, asked = self._calls.pop(one)
-                if number == _OPENING:
-                    self._join(actor, one)
-                    continue
-                self._idle.append(actor)
-                doing = (
-                    f"{what.format(number)} of {self._stage.name}" if decided is one else ""
-                )  # the others wait for it
-                if (answer := self._answer(actor, one, doing)) is None:
-                    waiting.append(number)
-                elif number in asked:  # nothing is left of what was asked before
-                    asked.remove(number)
-                    yield number, answer
+                actor, number = self._idle.popleft(), waiting.popleft()
+                self._calls[call(actor, number)] = actor, number
+            one = self._next()
+            actor, asked = self._calls.pop(one)
+            if asked is None:
+                self._join(actor, one)
+                continue
+            self._idle.append(actor)
+            if (answer := self._answer(one, f"{what.format(asked)} of {self._stage.name}")) is None:
+                waiting.append(asked)
+            else:
+                left -= 1
+                yield asked, answer
 
-    def _wait(self, calls: Sequence[Any], seconds: float) -> list[Any]:
-        """The first answered call, none after some seconds; ControlLostError without Ray's control process."""
-        until = time.monotonic() + seconds
-        while not (answered := self._ray.wait(calls, timeout=min(_LOOK, seconds))[0]) and time.monotonic() < until:
-            self._refuse_lost_control()
-        self._refuse_lost_control()
-        return cast("list[Any]", answered)
-
-    def _refuse_lost_control(self) -> None:
-        now = time.monotonic()
-        if not self._can_look or now - self._looked < _LOOK:
-            return
-        if self._control_answers():
-            self._seen = now
-        elif now - self._seen > _NO_CONTROL:
-            told = f"Ray: the cluster's control process (GCS, {self._control}) does not answer any more"
-            raise ControlLostError(f"{told}; start the cluster again")
-
-    def _control_answers(self) -> bool:
-        self._looked = time.monotonic()
-        host, _, port = self._control.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK).close()
-        except (OSError, ValueError):
-            return False
-        return True
+    def _next(self) -> Any:
+        """A call that is answered; StoppedError if no worker that has one gives a sign."""
+        calls = [*self._calls]
+        while not (answered := self._ray.wait(calls, timeout=TO_BEGIN)[0]):
+            signs = [actor.__ray_ready__.remote() for actor, _ in self._calls.values()]
+            if not self._ray.wait([*calls, *signs], timeout=TO_BEGIN)[0]:
+                raise StoppedError(f"Ray: no worker has given a sign for {TO_BEGIN / 60:.0f} minutes")
+        return answered[0]
 
     def _join(self, actor: Any, call: Any) -> None:
         """Go on with a worker that has opened the model, and without one that cannot if there are others."""
         try:
-            answer = self._answer(actor, call)
+            answer = self._answer(call)
         except InputError as error:
             self.actors.remove(actor)
             if not self.actors:
@@ -380,23 +313,15 @@ class _Pool:
             self._say(f"{error}; the run goes on without this worker")
             return
         if answer is None:
-            self._calls[actor.open.remote(self._sent)] = actor, _OPENING, set()
+            self._calls[actor.open.remote(self._sent)] = actor, None
         else:
             node, described = answer
             self._say(f"Ray: {opened({**described, 'machine': node})}")
             self._alike[json.dumps(described, sort_keys=True)] += 1
             self._idle.extend([actor] * _IN_FLIGHT)
 
-    def _is_back(self, actor: Any) -> bool:
-        """Whether an actor answers again within some seconds: then its process had ended, and the network is fine."""
-        try:
-            self._ray.get(actor.__ray_ready__.remote(), timeout=FOR_OTHERS)
-        except self._ray.exceptions.RayError:
-            return False
-        return True
-
-    def _answer(self, actor: Any, call: Any, doing: str = "") -> Any:
-        """What a worker answers. None: it is asked again, with the files, or once Ray has started it elsewhere."""
+    def _answer(self, call: Any, doing: str = "") -> Any:
+        """What a worker answers. None: it is to be asked again, with the files."""
         try:
             answer, notes = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -412,21 +337,10 @@ class _Pool:
                 raise error.cause from None
             raise RuntimeError(f"a Ray worker: {error}") from None
         except self._ray.exceptions.RayError as error:
-            now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
-            if unreached and now - self._lost.setdefault(actor, now) < UNREACHED:
-                time.sleep(_BEFORE_AGAIN)
-                self._one_at_a_time.add(actor)
-                self._ends[doing] += bool(doing) and self._is_back(actor)
-                if self._ends[doing] < _ENDS:
-                    return None
-                often = _ENDS * _TRIES
-                said = f"Ray: {doing} has ended its worker's process {often} times; is the memory full?"
-                raise StoppedError(said) from None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
             where = f"{doing}: " if doing else ""
             raise StoppedError(f"Ray: a worker's process ended {_TRIES} times ({where}{reason})") from None
-        self._lost.pop(actor, None)
         for note in notes:
             tally.say(note)
         return answer

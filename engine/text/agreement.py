@@ -1,9 +1,8 @@
 """The rules of a language that sentences follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
 Elisions change the sentences (French `de` is `d'` before a vowel), and so do capitals (Turkish `i` is `İ`), and
-articles in the contexts of `diagnostics`. Verbs that do not agree with a pronoun are told. Letters decide, not sounds:
-of `before` and `unless`, the longest beginning that fits. Where letters do not tell how a word is spoken (UN,
-18-year-old), the sentence stays as it is written.
+articles in the contexts of `diagnostics`. Letters decide, not sounds: of `before` and `unless`, the longest beginning
+that fits. Where letters do not tell how a word is spoken (UN, 18-year-old), the sentence stays as it is written.
 """
 
 import re
@@ -109,32 +108,13 @@ def article_of(rules: Sequence[Article], gender: str, noun: str, given: str) -> 
     return next((rule.form for rule in own if rule.fits(gender, noun)), given)
 
 
-class PronounRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Pronouns, and forms of verbs that do not agree with them."""
-
-    words: Annotated[Texts, msgspec.Meta(min_length=1)]
-    never: Annotated[Texts, msgspec.Meta(min_length=1)]  # they is
-    over: Texts = ()  # words that may stand between: they really is
-
-
 @dataclass(frozen=True)
 class Agreement:
     """The rules of a language; none where a lexicon does not have the file."""
 
     elisions: tuple[Elision, ...] = ()
     articles: tuple[Article, ...] = ()
-    pronouns: tuple[PronounRule, ...] = ()
     capitals: Capitals = ()
-
-    def disagreeing(self, pronouns: Sequence[str], following: str) -> tuple[list[str], str]:
-        """The pronouns that do not agree with the verb that follows them in a text, and that verb."""
-        words = re.findall(r"[\w'’]+", following.replace("’", "'"))
-        for rule in self.pronouns:
-            verb = next((word for word in words if word not in rule.over), "")
-            known = [own for own in pronouns if own.lower() in rule.words]
-            if known and verb in rule.never:
-                return known, verb
-        return [], ""
 
 
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
@@ -143,8 +123,7 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     if not exists(path):
         return Agreement()
     file = TomlFile.read(path)
-    known = ("elision", "article", "pronoun", "capitals")
-    file.refuse_unknown(known, "[[elision]], [[article]], [[pronoun]], [capitals]")
+    file.refuse_unknown(("elision", "article", "capitals"), "[[elision]], [[article]], [capitals]")
     articles = file.convert("article", Article)
     for number, article in enumerate(articles):
         if article.gender and article.gender not in genders:
@@ -160,7 +139,6 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
             found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
     elisions = tuple(Elision(word, forms) for word, forms in found.items())
-    pronouns = tuple(file.convert("pronoun", PronounRule))
     table = file.document.get("capitals", {})
     if not isinstance(table, dict):
         raise InputError(f"{file.line('capitals')}: capitals must be a table [capitals]")
@@ -168,4 +146,4 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
         capitals = checked_capitals(table)
     except ValueError as error:
         raise InputError(f"{file.line('capitals')}: {error}") from None
-    return Agreement(elisions, tuple(articles), pronouns, capitals)
+    return Agreement(elisions, tuple(articles), capitals)

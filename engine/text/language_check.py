@@ -1,7 +1,7 @@
 """Words and patterns of a language compared with each other: problems, and notes on what a user should know."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -10,7 +10,6 @@ import regex as re  # its \w holds the marks on letters
 
 from ..basics.printable import some
 from ..basics.reading import paths_in
-from .lexicon import Lexicon
 from .pattern import MASK, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language
 from .sentences import title
@@ -101,9 +100,7 @@ class Rules:
                 yield _problem(where, f"{pattern.name} has no {{{VERB}}}: there is nothing to repeat")
             if re.search(r"\w", pattern.pieces[-1]) or pattern.holes[-1].slot != MASK:
                 yield _note(where, f"{pattern.name}: the mask is not at the end; causal models need that")
-            yield from (_note(where, said) for said in self._beginnings(pattern))
-            if said := pronoun_note(self.language.lexicon, pattern):
-                yield _note(where, said)
+            yield from (_note(where, said) for said in self._capitals(pattern))
         file = str(self.language.file.toml.path)
         roles = {pattern.role for pattern in patterns.scored}
         if missing := [str(role) for role in (Role.FORBIDDEN, Role.CONTROL) if role not in roles]:
@@ -114,19 +111,12 @@ class Rules:
             if slot not in {*WORD_SLOTS, *patterns.slots, MASK}:
                 yield _note(self._of_slot(slot), f"no pattern has {{{slot}}}")
 
-    def _beginnings(self, pattern: Pattern) -> Iterator[str]:
-        """Where a sentence may begin or not, and first letters that a language may write in its own way."""
+    def _capitals(self, pattern: Pattern) -> Iterator[str]:
+        """First letters of a sentence that a language may write in its own way."""
         texts = [text for entries in self._entries.values() for text in entries] + [pattern.sentence]
         is_turkic = any(letter in text for text in texts for letter in "ıİğĞ")
         for hole in dict.fromkeys(pattern.holes):
             words = self._fillers(hole.slot)
-            if hole.doubt and (changed := [word for word in words if title(word, hole.capitals) != hole.spell(word)]):
-                yield (
-                    f"{pattern.name}: {hole.doubt}, so {{{hole.slot}}} has no capital: {some(changed)}; a sentence "
-                    "of its own belongs into target"
-                )
-            elif hole.doubt and (changed := [word for word in words if hole.spell(word) != word]):
-                yield f"{pattern.name}: {hole.doubt}, but {{{hole.slot}}} has a capital: {some(changed)}"
             own = {"i": "İ"} if is_turkic else {"ij": "IJ"}
             for beginning, capital in own.items() if hole.starts_sentence else ():
                 odd = [word for word in words if word.startswith(beginning) and title(word) == hole.spell(word)]
@@ -158,16 +148,6 @@ class Rules:
 _APOSTROPHES = ("'", "’")
 
 
-def pronoun_note(lexicon: Lexicon, pattern: Pattern) -> str:
-    """The pronouns of a lexicon that do not agree with the verb of a pattern; empty where all do."""
-    for hole, following in zip(pattern.holes, pattern.pieces[1:], strict=True):
-        if hole.slot == PRONOUN:
-            wrong, verb = lexicon.agreement.disagreeing(list(lexicon.pronouns.values()), following)
-            if wrong:
-                return f"{pattern.name}: {verb!r} does not agree with {_listed(wrong)}; write patterns that suit both"
-    return ""
-
-
 def differences(pattern: Pattern, other: Pattern) -> str:
     """The words in which a sentence differs from another: `+ non`, `is → isn't`."""
     import difflib  # noqa: PLC0415 - only the check needs it
@@ -179,7 +159,3 @@ def differences(pattern: Pattern, other: Pattern) -> str:
         if what != "equal":
             found.append(f"+ {new}" if not old else f"− {old}" if not new else f"{old} → {new}")
     return "; ".join(found)
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(map(repr, words))

@@ -70,7 +70,6 @@ class Hole:
     elision: Elision | None = None
     capital: bool = False
     capitals: Capitals = ()  # the language's own rule for first letters
-    doubt: str = ""  # why a sentence may begin here or not
 
     def spell(self, filler: str) -> str:
         """The filler as it stands here: after the right form of the word before; with a capital at a start."""
@@ -128,13 +127,12 @@ class Pattern:
         found = []
         for match in SLOT.finditer(self.sentence):
             start = match.start()
-            starts, doubt = begins(SLOT.sub("xxx", self.sentence[:start]))
-            if start == target and not self.context.rstrip().endswith(_GOES_ON):
-                starts, doubt = True, ""
+            is_target = start == target and not self.context.rstrip().endswith(_GOES_ON)
+            starts = is_target or begins(SLOT.sub("xxx", self.sentence[:start]))
             word = None if starts or match[1] == MASK else _LAST_WORD.search(self.sentence[:start])
             rule = rules.get(word[1].lower()) if word else None
             if word is None or rule is None:
-                found.append((Hole(match[1], starts, capitals=self.capitals, doubt=doubt), start, match.end()))
+                found.append((Hole(match[1], starts, capitals=self.capitals), start, match.end()))
             else:
                 found.append((Hole(match[1], starts, rule, word[1][0].isupper()), word.start(), match.end()))
         return tuple(found)

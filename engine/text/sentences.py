@@ -39,29 +39,25 @@ def is_mark(character: str) -> bool:
     return character.isspace() or character in _MARKS or unicodedata.category(character) in {"Ps", "Pe", "Pi", "Pf"}
 
 
-def begins(before: str) -> tuple[bool, str]:
-    """Whether a new sentence begins behind a text; and what makes that uncertain, empty where nothing does."""
+def begins(before: str) -> bool:
+    """Whether a new sentence begins behind a text."""
     last = len(before)
     while last and is_mark(before[last - 1]):
         last -= 1
     text, marks = before[:last], before[last:]
     if not text:
-        return True, ""
+        return True
     if text[-1] in ";;" and re.search(r"[\u0370-\u03ff\u1f00-\u1fff]", text):  # the question mark of Greek
-        return True, ""
-    if text[-1] in ":：,，" and re.search(r"[\"“„«»‹「『]", marks):
-        return (True, "") if text[-1] in ":：" else (False, "a quotation may begin a sentence here")
-    if text[-1] not in _ENDS:
-        return False, ""
-    if text.endswith(("…", "...")):
-        return False, "three dots may end a sentence"
+        return True
+    if text[-1] in ":：" and re.search(r"[\"“„«»‹「『]", marks):
+        return True
+    if text[-1] not in _ENDS or text.endswith(("…", "...")):
+        return False
     if text[-1] == "." and (word := _LAST_WORD.search(text)):
-        if word[1].isdigit() and len(word[1]) < 3 and text != f"{word[1]}.":
-            return True, f"{word[0]!r} may be an ordinal number"
         letters = word[1].replace(".", "")
-        if (len(letters) == 1 and letters.isalpha()) or "." in word[1].strip(".") or _ABBREVIATIONS.fullmatch(letters):
-            return False, f"{word[0]!r} may be an abbreviation, or end a sentence"
-    return True, ""
+        is_initial = len(letters) == 1 and letters.isalpha()
+        return not (is_initial or "." in word[1].strip(".") or _ABBREVIATIONS.fullmatch(letters))
+    return True
 
 
 def between(context: str, target: str) -> str:

@@ -33,7 +33,6 @@ from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.composition import Composer, WholeSentenceComposer, composer
-from ...text.language_check import pronoun_note
 from ...text.lexicon import Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
@@ -253,9 +252,6 @@ class Selection(DecidingStage[Sentences]):
         for slot, words in _words(self.lexicon, self.fillers).items():
             if unknown := self.exported.tokenizer.unknown(list(words)):
                 found.append(f"select: words of {{{slot}}} with letters that the model does not know: {some(unknown)}")
-        if self.settings.coreference == Coreference.PRONOUN:
-            said = dict.fromkeys(pronoun_note(self.lexicon, pattern) for pattern in self.patterns.all)
-            found += [f"select: {note}" for note in said if note]
         return found
 
     def check(self, say: Callable[[str], None]) -> None:

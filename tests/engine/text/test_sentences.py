@@ -1,4 +1,4 @@
-"""Sentences as a speaker writes them: first letters, spaces between, articles, pronouns, and what is found of them."""
+"""Sentences as a speaker writes them: first letters, spaces between, articles, and what is found of them."""
 # ruff: noqa: E501 - a sentence is read as a whole
 
 import csv
@@ -122,10 +122,7 @@ def test_own_words_follow_the_articles_of_the_bundled_ones_and_unknown_ones_stay
     )
 
 
-def test_what_cannot_be_vouched_for_is_noted(language):
-    [said] = found(language("{NAME} likes jobs, e.g. {ACT}.", verbs="smoke"))
-    assert "'e.g.' may be an abbreviation, or end a sentence, so {ACT} has no capital: smoke" in said
-    assert found(language("{NAME} knows Dr. {NAME} and can {ACT}.")) == []  # a name has its capital
+def test_a_capital_that_a_language_may_write_otherwise_is_noted(language):
     turkish = {"pronouns": "female = o", "names_male": "", "articles": "# none", "professions": "işçi\nkılıç"}
     turkish = {name: own for name, own in turkish.items() if name != "names_male"}
     files = {**turkish, "pronouns": "female = o\nmale = o"}
@@ -148,14 +145,7 @@ def test_what_cannot_be_vouched_for_is_noted(language):
         language(between='between = "-"\n')
 
 
-def test_a_pronoun_that_does_not_agree_is_noted_and_has_no_verdict(language):
-    they = {"pronouns": "female = she\nmale = he\nnonbinary = they", "names_nonbinary": "Kim"}
-    for target in ("is happy to {MASK}.", "isn't happy to {MASK}.", "really just likes to {MASK}."):
-        [said] = found(language(target=target, **they))
-        assert "does not agree with 'they'" in said
-    for target in ("can {MASK}.", "think it is fun to {MASK}.", "perhaps likes to {MASK}."):
-        assert found(language(target=target, **they)) == []
-    assert found(language(target="are happy to {MASK}.")) == ["P: 'are' does not agree with 'she', 'he'; write patterns that suit both"]  # fmt: skip
+def test_other_pronouns_than_the_papers_have_no_verdict():
     row = {"drop": 90.0, "drop_low_two_way": 80.0, "drop_high_two_way": 95.0}
     control = {"drop": 1.0, "drop_low_two_way": 0.0, "drop_high_two_way": 2.0}
     rates = pl.DataFrame([{"pattern": name, **(row if name in {"CpTn", "CnTp"} else control)}
