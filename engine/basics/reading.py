@@ -144,8 +144,6 @@ def refuse_few_open_files(needed: int = 64) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-DEEPEST = 32  # levels of lists and objects; the data sets that are read have three
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -154,16 +152,12 @@ def parse_json(text: str, location: str, of_pairs: Callable[..., Any] | None = N
 
     `of_pairs` makes an object of its keys and values, by default a dictionary; it may raise InputError.
     """
-    if text.count("[") + text.count("{") > DEEPEST:
-        depth = 0
-        for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
-            depth += 1 if bracket[0] in "[{" else -1
-            if depth > DEEPEST:
-                raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
     try:
         value = json.loads(text, object_pairs_hook=of_pairs)
     except InputError as error:
         raise InputError(f"{location}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{location}: lists or objects in too many levels; give plain values") from None
     except ValueError as error:
         raise InputError(f"{location}: not JSON ({error})") from error
     if "\\u" in text:  # only an escape can stand for such a character: the lines themselves are checked as text

@@ -20,13 +20,10 @@ from numpy.typing import NDArray
 
 from ..basics.errors import InputError
 from ..basics.printable import counted, some
-from ..text.composition import rows_with_other_ids
-from ..text.pattern import Pattern, column
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .exported import REFERENCE, ExportedModel
 from .judge import log_softmax
 
-SHARING = "sentences whose fillers share a token"
 NEAR_TIE = 1e-4  # logits: a decision this close can differ between two ways to compute the same model in fp32
 ROUNDING = 1e-3  # logits and natural logarithms: fp32 on another kind of device differs by 1e-6 to 1e-4
 _MOST_ANSWERS = 10_000  # so many first choices within rounding say nothing
@@ -257,28 +254,6 @@ class Draw:
 
     def some(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
         return frame.sample(min(self.size, len(frame)), seed=self.seed).to_dicts()
-
-    def sharing(
-        self, rows: pl.LazyFrame, pattern: Pattern, columns: Mapping[str, str] | None = None
-    ) -> list[dict[str, Any]]:
-        """Of rows of one pattern, up to `size` whose ids are not those of their fillers one by one.
-
-        `columns`: slot → the column of its words, by default those of `text.pattern.column`.
-        """
-        named = {slot: (columns or {}).get(slot, column(slot)) for slot in pattern.slots}
-        words = rows.select(set(named.values())).collect()
-        if not len(words):
-            return []
-        lists = {slot: words[name].unique(maintain_order=True) for slot, name in named.items()}
-        sentences = {
-            slot: words[named[slot]].replace_strict(own, np.arange(len(own)), return_dtype=pl.Int64).to_numpy()
-            for slot, own in lists.items()
-        }
-        texts = {slot: own.to_list() for slot, own in lists.items()}
-        places = rows_with_other_ids(self.tokenizer, pattern, texts, sentences)[: self.size].tolist()
-        place = "place of the row"
-        found = rows.with_row_index(place).filter(pl.col(place).is_in(places)).drop(place)
-        return found.collect().to_dicts() if places else []
 
     def tokens(self, text: str, words: Sequence[str]) -> tuple[int, ...]:
         """The tokens of words at the mask of a text: of those that are one token."""

@@ -33,7 +33,6 @@ from .stage import Advance, Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
-BETWEEN_LOOKS, _MOST_LOOKS = 5.0, 12  # seconds of silence until a look at the processes; looks at a stopped one
 _Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
 
 # The process imports from where this one does, also what a notebook or a test added to `sys.path`.
@@ -61,19 +60,17 @@ class Processes:
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
                 children.append(_Child(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
-            for child, order in zip(children, orders, strict=True):  # a pipe holds less; a stopped process reads none
-                threading.Thread(target=child.write, args=("open", order), daemon=True).start()
+            for child, order in zip(children, orders, strict=True):
+                child.write("open", order)
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
-                index, message = _next_message(children, inbox)
+                index, message = _next_message(inbox)
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = worker(description, each[index])
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))], mixes)
         finally:  # each ends by itself once its stdin closes, unless it hangs
             for child in children:
-                if child.is_stopped:
-                    child.process.kill()
                 with suppress(OSError, ValueError):
                     child.stdin.close()
             latest = time.monotonic() + 5  # seconds for all
@@ -95,7 +92,7 @@ class _Pool:
 
     def choose(self, say: Say) -> Choices:
         self.children[self.mixes.index(True)].write("choose")
-        while (answer := _next_message(self.children, self.inbox))[1] is not None and answer[1][0] == "say":
+        while (answer := _next_message(self.inbox))[1] is not None and answer[1][0] == "say":
             say(answer[1][1])
         index, message = answer
         (choices,) = self.children[index].content(message)
@@ -125,7 +122,7 @@ class _Pool:
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
-            index, message = _next_message(self.children, self.inbox)
+            index, message = _next_message(self.inbox)
             child = self.children[index]
             if message is not None and message[0] == "advance":
                 advance(*message[1:])
@@ -158,14 +155,6 @@ class _Child:
         self.listener = threading.Thread(target=listen, daemon=True)
         self.listener.start()
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether something has stopped it, such as SIGSTOP; not every system tells."""
-        if hasattr(os, "waitid"):
-            with suppress(ChildProcessError):  # it has ended
-                return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-        return False
-
     def write(self, *command: Any) -> None:
         with suppress(OSError, ValueError):  # the listener reports a process that has ended
             pickle.dump(command, self.stdin)
@@ -186,21 +175,13 @@ class _Child:
         return tuple(message[1:])
 
 
-def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
-    """The next message of any process; raises InputError if there is none, and one is stopped and stays so."""
-    looks = 0
+def _next_message(inbox: _Inbox) -> tuple[int, Any]:
+    """The next message of any process; what models say is passed on."""
     while True:
-        with suppress(queue.Empty):
-            index, message = inbox.get(timeout=BETWEEN_LOOKS)
-            if message is None or message[0] != "note":
-                return index, message
-            tally.say(message[1])
-            continue
-        stopped = next((child for child in children if child.is_stopped), None)
-        looks = looks + 1 if stopped else 0  # not time: a batch system that suspends a job stops this process, too
-        if stopped and looks == _MOST_LOOKS:
-            told = f"its process {stopped.process.pid} is stopped (by SIGSTOP?) and does not go on"
-            raise StoppedError(f"--device {stopped.name}: {told}")
+        index, message = inbox.get()
+        if message is None or message[0] != "note":
+            return index, message
+        tally.say(message[1])
 
 
 def worker_main() -> None:

@@ -189,32 +189,6 @@ def composer(
         return replace(whole, reason=str(error))
 
 
-def rows_with_other_ids(
-    tokenizer: MaskTokenizer,
-    pattern: Pattern,
-    fillers: Mapping[str, Sequence[str]],
-    sentences: Mapping[str, NDArray[np.int64]],
-) -> NDArray[np.int64]:
-    """The sentences whose ids would not be the tokenizer's if they were put together: int64 [m], ascending.
-
-    It looks at each pair of fillers that can meet in one token. None differ where every sentence is tokenized.
-    """
-    whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
-    try:
-        slotwise = _learn(whole)
-    except _NotSlotwiseError:
-        return np.empty(0, np.int64)
-    found = np.zeros(n_sentences(sentences), bool)
-    for one, other in _meeting(whole):
-        pairs, size = _pairs(whole, one, other, sentences), len(whole.fillers[other])
-        for start in range(0, n_sentences(pairs), _AT_ONCE):
-            some = {slot: indices[start : start + _AT_ONCE] for slot, indices in pairs.items()}
-            wrong = _unlike(slotwise, whole, some)
-            keys = some[one][wrong] * size + some[other][wrong]
-            found |= np.isin(sentences[one] * size + sentences[other], keys)
-    return np.flatnonzero(found)
-
-
 @dataclass(frozen=True, eq=False)
 class WholeSentenceComposer:
     """As `SlotwiseComposer`, but tokenizes every sentence: correct for every tokenizer, but slow."""

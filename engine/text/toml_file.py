@@ -18,9 +18,6 @@ from .text_lines import read_text
 _MOST_PARSED = 500  # of the lines that may end a value of several lines
 _CLOSES = re.compile("[]}]|\"{3}|'{3}")
 _MOST = 2**19  # bytes: tens of times the largest of ours; `tomllib` takes up to 500 bytes for one
-# A key of very many parts, with dots between them: `tomllib` takes gigabytes for it.
-_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
-_MANY_PARTS = re.compile(rf"(?<![\w.\\-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{50}}")
 Kind = TypeVar("Kind")
 
 
@@ -35,9 +32,6 @@ class TomlFile:
     @classmethod
     def read(cls, path: Path, hint: str = "") -> "TomlFile":
         text = read_text(path, hint, _MOST)
-        if found := _MANY_PARTS.search(text):
-            line = text.count("\n", 0, found.start()) + 1
-            raise InputError(f"{path}:{line}: more than 50 words with dots between them; a key has one to three")
         try:
             return cls(path, tuple(text.split("\n")), tomllib.loads(text))
         except RecursionError:

@@ -18,7 +18,7 @@ import polars as pl
 from ...basics.choices import Coreference
 from ...basics.errors import InputError, check_number
 from ...basics.numerals import percent
-from ...inference.again import SHARING, Draw, Sample
+from ...inference.again import Draw, Sample
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
 from ...library.sentences import CORRECT, FAILED, REPEATED
@@ -156,17 +156,7 @@ class Gh22Run(RequestedRun):
         return "item", ("condition", "pattern")
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """Also the sentences whose fillers share a token, as sentences are composed."""
         yield from super().again(draw)
-        rows, asked = self.items.lazy().filter(pl.col(WHY).is_null()), FirstWord()
-        unlike = [
-            row
-            for variant, patterns in self.patterns.items()
-            for own in patterns.scored
-            for row in draw.sharing(rows.filter(condition=str(variant), pattern=own.name), own, _COLUMNS)
-        ]
-        if unlike:
-            yield Sample(SHARING, [asked.question(draw, row) for row in unlike])
         yield AtRank(tuple(_ACTS.values())).again(draw, self.acts.lazy())
 
     def methods(self, test: str) -> str:

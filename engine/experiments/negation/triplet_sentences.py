@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError
-from ...inference.again import SHARING, Draw, Question, Sample
+from ...inference.again import Draw, Question, Sample
 from ...library.call import as_given
 from ...library.sentences import NUMBER, REPEATED, Block
 from ...runs.record import StageRecord, differences
@@ -144,9 +144,6 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iter
     """Rows of `sentence_rows`."""
     masks = {pattern.name: pattern.mask for pattern in patterns.all}
     yield Sample("items", [_question(draw, row, masks) for row in draw.rows(rows)])
-    unlike = [row for own in patterns.all for row in draw.sharing(rows.filter(condition=own.name), own)]
-    if unlike:
-        yield Sample(SHARING, [_question(draw, row, masks) for row in unlike])
 
 
 def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -18,16 +17,14 @@ from negengine.engine.inference import tally
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda
 from negengine.engine.requests.stage import RequestStage
-from negengine.engine.runs import processes
 from negengine.engine.runs.executors import lanes, overlap, side_by_side
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
-from small_stages import CALIBRATION, Squares, Unreadable, results, run
+from small_stages import Squares, Unreadable, results, run
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
-BEGIN = -2  # stands for a part: before a process has read what it is for
 
 
 @pytest.fixture(scope="module")
@@ -63,23 +60,6 @@ def test_any_number_of_parts_is_decided_once_each(pool, numbers):
 def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fault, error, message):
     with pytest.raises(error, match=message):
         run(Squares(fault=fault), tmp_path, TWO)
-    assert results(run(Squares(), tmp_path)) == whole
-
-
-@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of stopped processes")
-@pytest.mark.parametrize("at", [BEGIN, CALIBRATION, 1])
-def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whole, monkeypatch, at):
-    def start_and_stop(*arguments, **given):
-        child = subprocess.Popen(*arguments, **given)
-        os.kill(child.pid, signal.SIGSTOP)
-        return child
-
-    if at == BEGIN:
-        monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": start_and_stop}))
-    monkeypatch.setattr(processes, "BETWEEN_LOOKS", 0.1)
-    told = r"^--device cpu \(\d of 2\): its process \d+ is stopped \(by SIGSTOP\?\) .* run the same command again"
-    with pytest.raises(InputError, match=told):
-        run(Squares(fault="stop", at=at, fifo="x" * 2**20), tmp_path, TWO)  # more than a pipe holds
     assert results(run(Squares(), tmp_path)) == whole
 
 

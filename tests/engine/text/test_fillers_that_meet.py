@@ -2,19 +2,12 @@
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
-import polars as pl
 import pytest
 from negengine.engine.basics.choices import VerbConvention
-from negengine.engine.experiments.gh22.gh22 import Gh22Run, Variant, load_variant
 from negengine.engine.experiments.negation.select import Selection
-from negengine.engine.inference.again import Draw
-from negengine.engine.runs.record import StageRecord
-from negengine.engine.runs.stage import changed
-from negengine.engine.text.composition import composer, rows_with_other_ids
+from negengine.engine.text.composition import composer
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns
@@ -94,7 +87,6 @@ def test_composed_ids_are_the_tokenizers_for_every_sentence(kind, seed):
     assert [found[row] for row in range(len(wanted))] == wanted
     if made.slotwise:  # each pair of neighbours that can meet, not the sample alone
         assert made.proved >= len(words["NAME"]) * len(words["PROF"])
-        assert len(rows_with_other_ids(tokenizer, pattern, words, rows)) == 0
 
 
 def joined(pieces):
@@ -114,8 +106,6 @@ def test_one_pair_in_a_hundred_that_shares_a_token_is_found_whatever_the_sample(
     random = np.random.default_rng(0)
     rows = {slot: random.integers(len(words), size=300) for slot, words in WORDS.items()}
     wrong = [row for row in range(300) if NAMES[rows["NAME"][row]].endswith("ria") and rows["PROF"][row] == 3]
-    # `verify` looks at exactly these: the names and professions are written out once more, word by word.
-    assert rows_with_other_ids(tokenizer, ENGLISH, WORDS, rows).tolist() == wrong != []
     few = {slot: own[:4] for slot, own in rows.items()}
     assert not set(range(4)) & set(wrong)
     assert composer(tokenizer, ENGLISH, WORDS, seed=0, sentences=few).proved == 4  # a short run: all its sentences
@@ -183,37 +173,3 @@ def test_a_selection_names_what_a_scoring_would_refuse_and_verbs_that_are_one_to
     assert [verbs[i] for i in made.verbs.index] == kept
     [said] = [note for note in made.notes if "for the mask of Inside alone" in note]
     assert all(repr(verb) in said for verb in lost)
-
-
-def test_verify_of_gh22_asks_the_sentences_whose_fillers_share_a_token_again():
-    """A piece that joins the end of Maria with "is an us": of each pattern these rows alone."""
-    tokenizer, patterns = joined(["ria is an us"]), load_variant(Variant.ORIGINAL)
-    words = {"gender": "f", "pronoun": "she", "act": "smoke", "act1": "dance", "act2": "sing", "at_rank": 1}
-    words |= {"act_id": 7, "why": None, "top1": "sing", "rank": 2, "logprob": -1.0, "top1_logprob": -0.5}
-    words |= {
-        "first": False,
-        "precision": "fp32",
-        "token": 7,
-        "word": "smoke",
-        "tokens": 1,
-        "dataset": "GH22",
-        "condition": "original",
-        "role": None,
-    }
-    rows = [
-        {"item": f"{name}|{job}", "name": name, "profession": job, "pattern": own.name, **words}
-        | {"text": own.text({"NAME": name, "PROF": job, "PRON": "she", "ACT": "smoke"}, "[MASK]")}
-        for own in patterns.scored
-        for name, job in itertools.product(NAMES, JOBS)
-    ]
-    record = StageRecord({"top": 1, "vocabulary": "all"}, 1, metadata={"mask token": "[MASK]"})
-    run = changed(Gh22Run(Path(), record), items=pl.DataFrame(rows), patterns={Variant.ORIGINAL: patterns})
-    run = changed(run, acts=pl.DataFrame({"item": []}, {"item": pl.String}))
-    exported = SimpleNamespace(
-        tokenizer_with=lambda bos: tokenizer, vocab_size=tokenizer.vocab_size, mask_token="[MASK]"
-    )
-    found = {sample.kind: sample.items for sample in run.again(Draw(exported, 100, 0))}
-    [wanted] = [f"{name}|an usher" for name in NAMES if name.endswith("ria")]
-    own = found["sentences whose fillers share a token"]
-    assert [one.name for one in own] == [f"{wanted} in GH22 original {pattern.name}" for pattern in patterns.scored]
-    assert all(one.tokens == ((7,),) for one in own)
