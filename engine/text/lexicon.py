@@ -95,8 +95,8 @@ def load_lexicon(folder: Path | None = None, verbs: str = "verbs.txt") -> Lexico
         {*articles} <= {"a", "an"} and {*pronouns.values()} & {*_bundled_pronouns().values()}
     ):  # English words of a user's own follow the rules of the bundled ones
         english = read_agreement(BUNDLED_LEXICON, tuple(labels))
-        missing = ("elisions", "articles", "pronouns")
-        agreement = replace(agreement, **{name: getattr(agreement, name) or getattr(english, name) for name in missing})
+        elisions, nouns = agreement.elisions or english.elisions, agreement.articles or english.articles
+        agreement = replace(agreement, elisions=elisions, articles=nouns)
     return Lexicon(
         names=tuple(entry.text for entries in names.values() for entry in entries),
         genders=tuple(gender for gender, entries in names.items() for _ in entries),
