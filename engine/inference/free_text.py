@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
-from ..text.token_ids import Bucket, in_buckets
 from ..text.tokenizer import MaskTokenizer
-from .batches import Result, finished
+from .batches import Result, finished, in_batches
 from .exported import ExportedModel, refuse_too_long
 from .judge import logprobs_of, top_tokens
 from .model import MOST_LOGITS, LanguageModel
@@ -17,12 +16,12 @@ from .model import MOST_LOGITS, LanguageModel
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
-def encode_texts(exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str]) -> list[Bucket]:
-    """Encode texts with one mask each, [MASK] or the model's own, by ascending length."""
+def encode_texts(exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+    """The ids of texts with one mask each, [MASK] or the model's own."""
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     for text, ids in zip(texts, encoded, strict=True):
         one_mask(exported, tokenizer, ids, repr(text))
-    return list(in_buckets(encoded, tokenizer.mask_id))
+    return encoded
 
 
 def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:
@@ -43,24 +42,15 @@ def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> No
 
 def reduce_logits(
     model: LanguageModel,
-    sentences: Sequence[Bucket],
+    sentences: Sequence[NDArray[np.int32]],
+    mask_id: int,
     reduce: Callable[[NDArray[np.int64], NDArray[np.float32]], Result],
 ) -> list[Result]:
     """What `reduce` makes, in several threads, of each batch, its rows, int64 [n], and logits, float32 [n, V]."""
-    divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
-    most = max(1, MOST_LOGITS // model.exported.vocab_size)
-    batches = [
-        (bucket, slice(start, min(start + most, part.stop, len(bucket.rows))))
-        for bucket, parts in zip(sentences, divided, strict=True)
-        for part in parts
-        for start in range(part.start, min(part.stop, len(bucket.rows)), most)
-    ]
-    batches.sort(key=lambda batch: -batch[0].ids[batch[1]].size)
-    steps = model.reduce_logits(
-        [[(bucket.ids[part], bucket.mask_position[part])] for bucket, part in batches],
-        lambda number, logits: reduce(batches[number][0].rows[batches[number][1]], logits[0]),
-    )
-    return finished(steps)
+    units = [[(ids, int((ids == mask_id).argmax()))] for ids in sentences]
+    batches = in_batches(units, max(1, MOST_LOGITS // model.exported.vocab_size), model.divide_together)
+    asked = [batch.sentences(units) for batch in batches]
+    return finished(model.reduce_logits(asked, lambda number, logits: reduce(batches[number].rows, logits[0])))
 
 
 class Prediction(TypedDict):
@@ -90,6 +80,6 @@ def predict_texts(
         return told
 
     found: dict[int, list[Prediction]] = {}
-    for some in reduce_logits(model, encode_texts(model.exported, tokenizer, texts), best):
+    for some in reduce_logits(model, encode_texts(model.exported, tokenizer, texts), tokenizer.mask_id, best):
         found |= some
     return [prediction for row in range(len(texts)) for prediction in found[row]]

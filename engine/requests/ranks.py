@@ -17,7 +17,6 @@ from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK, reduce_logits
 from ..inference.judge import logprobs_of, top_tokens
 from ..inference.model import LanguageModel
-from ..text.token_ids import in_buckets
 from .stage import AdvanceTexts, Columns, Kind, RequestStage
 from .word import Word, Words
 
@@ -79,7 +78,7 @@ class AtRank(Kind[RanksOfTexts]):
             logprobs[rows] = logprobs_of(logits, best)
             advance(len(rows))
 
-        reduce_logits(model, list(in_buckets(every, tokenizer.mask_id)), put)
+        reduce_logits(model, every, tokenizer.mask_id, put)
         place, columns, first = asked.ranks - 1, dict[str, Any](), self.columns[0]
         for more, name in enumerate(self.columns):
             own = ids[text, place + more]

@@ -7,6 +7,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.batches import finished
 from negengine.engine.inference.free_text import encode_texts, reduce_logits
 from negengine.engine.inference.model import MaskedLM
+from negengine.engine.text.token_ids import in_buckets
 from onnx import numpy_helper
 
 SENTENCES = ["A dancer is a [MASK].", "A doctor is a [MASK].", "A bird is a [MASK]."]
@@ -31,16 +32,17 @@ def test_a_text_with_numbers_that_are_not_finite_is_refused_by_its_words(mini, d
     tokenizer, sound = mini.tokenizer, MaskedLM(mini)
     message = r"^mini computes numbers that are not finite \(NaN or infinite\) for .*doctor.*, which say nothing: "
     for texts in (SENTENCES, SENTENCES[1:2]):
-        [bucket] = encode_texts(mini, tokenizer, texts)
+        encoded = encode_texts(mini, tokenizer, texts)
+        [bucket] = in_buckets(encoded, tokenizer.mask_id)
         asked = bucket.ids, bucket.mask_position, np.zeros(len(bucket.ids), np.int32)
         for ask in (
             lambda asked=asked: finished(damaged.deciding(*asked)),
             lambda asked=asked: damaged.logits(*asked[:2]),
-            lambda bucket=bucket: reduce_logits(damaged, [bucket], lambda _, logits: logits),
+            lambda own=encoded: reduce_logits(damaged, own, tokenizer.mask_id, lambda _, logits: logits),
         ):
             with pytest.raises(InputError, match=message) as told:
                 ask()
             assert "doctor" in str(told.value)
-    [bucket] = encode_texts(mini, tokenizer, [SENTENCES[0], SENTENCES[2]])
+    [bucket] = in_buckets(encode_texts(mini, tokenizer, [SENTENCES[0], SENTENCES[2]]), tokenizer.mask_id)
     asked = bucket.ids, bucket.mask_position, np.zeros(2, np.int32)
     np.testing.assert_allclose(damaged.logits(*asked[:2]), sound.logits(*asked[:2]), rtol=0, atol=1e-4)

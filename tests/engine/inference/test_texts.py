@@ -23,7 +23,7 @@ from negengine.engine.inference.judge import top_tokens
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.session import Device
 from negengine.engine.inference.words import WordScores, score_whole_words, score_words
-from negengine.engine.text.token_ids import Bucket, TokenSequences
+from negengine.engine.text.token_ids import Bucket, TokenSequences, in_buckets
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import WordClass, WordMarks
 from negengine.export.build import build
@@ -101,7 +101,8 @@ class Masked:
         contexts = [tuple(text.split("[MASK]")) for text, _ in ITEMS]
         self.sequences = self.tokenizer.word_sequences(contexts, [word for _, word in ITEMS])
         self.words = TokenSequences.of(self.sequences)
-        self.buckets = encode_texts(exported, self.tokenizer, [text for text, _ in ITEMS])
+        encoded = encode_texts(exported, self.tokenizer, [text for text, _ in ITEMS])
+        self.buckets = list(in_buckets(encoded, self.tokenizer.mask_id))
         self.marks = WordMarks.of(self.tokenizer, self.logits([[0, 1]]).shape[-1])
 
     def logits(self, ids):
