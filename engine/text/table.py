@@ -61,9 +61,6 @@ class Table:
     spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label → spelling → the one that counts
     skipped: int = 0
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "owner": None}
-
     @property
     def name(self) -> str:
         return self.files[0].name
@@ -232,11 +229,14 @@ def _title(path: Path) -> str:
 
 
 class OwnFolder:
-    """A folder that is gone when nobody has it any more."""
+    """A folder that is gone when nobody has it any more; what travels to another process does not own it."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="negengine-table-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
 
 
 def part_file(folder: Path, number: int) -> Path:

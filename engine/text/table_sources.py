@@ -108,15 +108,19 @@ class Source:
         """Where a row stands, for a message."""
         return f"{self.name}, row {row}" if line is None else f"{self.name}:{line}"
 
-    def named(self, names: Iterable[Any], location: str) -> tuple[str, ...]:
-        """The header, as it counts: R and pandas write a first column without a name, which its position names."""
+    def name_columns(self, names: Iterable[Any], location: str) -> None:
+        """Take in the header: R and pandas write a first column without a name, which its position names."""
         self.header = _checked((seen_name(own) or f"column {i}" for i, own in enumerate(names, 1)), location)
-        return self.header
 
     def is_header(self, fields: Sequence[Any]) -> bool:
         """Whether a row is the header again, also in other letters, such as capitals."""
         is_first = seen_name(fields[0]).lower() == self.header[0].lower()
         return is_first and " ".join(map(seen_name, fields)).lower() == " ".join(self.header).lower()
+
+    def row(self, line: int, fields: Sequence[Any], reason: str | None = None) -> Row:
+        """A row below the header; `reason` says why it is none."""
+        reason = reason or (_AGAIN if self.is_header(fields) else None)
+        return line, {} if reason else dict(zip(self.header, fields, strict=True)), reason
 
 
 def _in_batches(source: Source, rows: Iterator[Row], size: int) -> Iterator[Batch]:
@@ -140,12 +144,10 @@ def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
             if named is None:  # R's write.table gives the names of the rows no name in the header
                 named = len(fields) == len(header) + 1 and fields[0].isdigit() and fields[-1] != ""
             own = fields[1:] if named else fields
-            if reason := _fault(source, own, len(fields), delimiter):
-                yield first, {}, reason
-                continue
-            if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
+            row = source.row(first, own, _fault(source, own, len(fields), delimiter))
+            if row[1] and lines.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
                 swallowed.append(first)
-            yield first, dict(zip(header, own, strict=True)), None
+            yield row
         if swallowed:
             source.notes.append(
                 f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
@@ -157,7 +159,7 @@ def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
 def _each(reader: Iterator[Any], lines: Lines) -> Iterator[tuple[int, Any, str | None]]:
     """What is read next of some lines, the line where it begins, and why it cannot be read."""
     while True:
-        first, found, reason = lines.place.line + 1, None, None
+        first, found, reason = lines.line + 1, None, None
         try:
             found = next(reader)
         except StopIteration:
@@ -192,7 +194,7 @@ def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str
     every = map("{}\n".format, chain([first], lines))
     reader = csv.reader(every, delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
-        source.named(next(reader, []), lines.location)
+        source.name_columns(next(reader, []), lines.location)
     except csv.Error as error:
         raise InputError(f"{lines.location}: {_told(error)}") from None
     can_be_named = len(source.header) > 1 and (first.startswith('"') or delimiter == "\t")
@@ -210,7 +212,7 @@ def _fault(source: Source, fields: list[str], n: int, delimiter: str) -> str | N
     if fields[:1] and fields[0].startswith("#" if is_ragged else "# "):
         return _COMMENT
     if not is_ragged:
-        return _AGAIN if source.is_header(fields) else None
+        return None
     more = f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
     return f"{counted(n, 'field')}, but the header has {len(source.header)}" + more * (len(fields) > len(source.header))
 
@@ -277,10 +279,8 @@ def _of_sheet(source: Source) -> Iterator[Row]:
         source.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
     kept = [place for place in range(len(filled[0][1])) if any(row[place] is not None for _, row in filled)]
     (line, header), *below = [(line, [row[place] for place in kept]) for line, row in filled]
-    names = source.named(("" if own is None else own for own in header), f"{source.name}:{line}")
-    for line, row in below:
-        is_again = source.is_header(row)
-        yield line, {} if is_again else dict(zip(names, row, strict=True)), _AGAIN if is_again else None
+    source.name_columns(("" if own is None else own for own in header), f"{source.name}:{line}")
+    yield from (source.row(line, row) for line, row in below)
 
 
 def _of_frame(source: Source, size: int) -> Iterator[Batch]:

@@ -34,13 +34,6 @@ class Located(NamedTuple):
     location: str  # file and number
 
 
-class Place(NamedTuple):
-    """A place between two lines: the bytes and the lines before it."""
-
-    offset: int = 0
-    line: int = 0
-
-
 class BadLineError(InputError):
     """A line that is not text; the lines after it can be read."""
 
@@ -56,12 +49,12 @@ class Lines(Iterator[str]):
         self, stream: BinaryIO, name: str, digest: "hashlib._Hash | None" = None, most: int | None = None
     ) -> None:
         """The digest gets the bytes of every line. `most` are bytes; None for a file that is never held in memory."""
-        self.place = Place()
+        self.line = self.offset = 0  # lines and bytes that were read
         self._stream, self._name, self._digest, self._most = stream, name, digest, most
 
     @property
     def location(self) -> str:
-        return f"{self._name}:{self.place.line}"
+        return f"{self._name}:{self.line}"
 
     def __iter__(self) -> Self:
         return self
@@ -73,8 +66,8 @@ class Lines(Iterator[str]):
             raise StopIteration
         if self._digest is not None:
             self._digest.update(line)
-        self.place = Place(self.place.offset + len(line), self.place.line + 1)
-        if self._most is not None and self.place.offset > self._most:
+        self.line, self.offset = self.line + 1, self.offset + len(line)
+        if self._most is not None and self.offset > self._most:
             raise InputError(f"{self.location}: the file has more than {self._most:,} bytes; give a smaller one")
         if len(line) > LONGEST_LINE:
             raise InputError(

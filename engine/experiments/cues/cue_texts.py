@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -68,9 +67,6 @@ class TextFile:
     sizes: tuple[int, ...]  # lines of each part
     owner: object = field(default=None, repr=False)  # removes the folder when the last text that has it is gone
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "owner": None}
-
     @classmethod
     def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
         """Read a file once, line by line, into parts of at least `bytes_per_part` bytes."""
@@ -94,9 +90,9 @@ class TextFile:
 
 def _parts(lines: Lines, size: int) -> Iterator[pl.DataFrame]:
     while True:
-        start, some = lines.place, list[str]()
-        while lines.place.offset - start.offset < size and (line := next(lines, None)) is not None:
+        first, stop, some = lines.line + 1, lines.offset + size, list[str]()
+        while lines.offset < stop and (line := next(lines, None)) is not None:
             some.append(line)
         if not some:
             return
-        yield pl.DataFrame({"text": some, "line": range(start.line + 1, lines.place.line + 1)})
+        yield pl.DataFrame({"text": some, "line": range(first, lines.line + 1)})
