@@ -90,7 +90,7 @@ class _Simulated(Filled):
         took = by_class(kernels, self._own.gpu, self._kernels.kind)
         return took if self._kind != REFERENCE else {_AGAIN: sum(took.values())}, len(kernels)
 
-    def _filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
+    def filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
         ids, _, expected = feeds.values()
         n, size = len(ids), self._size(len(ids), full)
         took, launches = self._cost(size, ids.shape[1])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-KINDS = 21  # that a merge can have
+KINDS = 11  # that a merge can have
 
 
 @pytest.mark.long

@@ -48,7 +48,7 @@ class Filled(Runner):
                 full = max(1, self._device.rows * tokens // self._wanted)
             try:
                 parts = [
-                    self._filled(outputs, {name: array[start : start + full] for name, array in feeds.items()}, full)
+                    self.filled(outputs, {name: array[start : start + full] for name, array in feeds.items()}, full)
                     for start in range(0, len(first), full)
                 ]
             except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
@@ -60,7 +60,8 @@ class Filled(Runner):
         """What a batch of n sentences is filled up to."""
         return rounded_up(n, full) if self._device.few_sizes else min(full, -(-n // _STEP) * _STEP)
 
-    def _filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
+    def filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
+        """What a device gives for one batch, which it fills up if its sizes are few."""
         binding, n = self._session.io_binding(), len(next(iter(feeds.values())))
         missing = self._size(n, full) - n
         for name, array in feeds.items():

@@ -86,7 +86,7 @@ def test_a_selection_on_a_device_fills_up_less_than_a_half_percent(mini, monkeyp
         return [np.stack([expected + 1, expected], axis=1), np.zeros((len(ids), 4), np.float32)]
 
     monkeypatch.setattr(SimulatedGpu, "runner", lambda self, *_: Counted(self))
-    monkeypatch.setattr(Filled, "_filled", counted)
+    monkeypatch.setattr(Filled, "filled", counted)
     model = MaskedLM(mini, SimulatedGpu())
     for number in range(0, len(job.sizes), len(job.sizes) // 6):
         finished(repeated_words(model, *job.prepare(number)))

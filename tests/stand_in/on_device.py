@@ -49,7 +49,7 @@ runs = folder / device.kind
 decided = {"device": device.kind, "precision": "mixed" if device.kind != "cpu" else "fp32"}
 ranked = decided | {"precision": "auto"}  # what reports ranks and probabilities is in fp32, of the reference model
 quiet = {"progress": False}
-runner, call = (_Cores, "run_one") if device.uses_cores else (Filled, "_filled")
+runner, call = (_Cores, "run_one") if device.uses_cores else (Filled, "filled")
 given, back = getattr(runner, call), []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 

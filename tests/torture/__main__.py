@@ -16,12 +16,12 @@ from negengine.engine.basics import atomic
 from negengine.engine.cli import main as program
 from negengine.engine.runs import folder
 
-from . import faults, on_ray
-from .cases import Case, Prepared, build_world, cases, prepare, real_cases
-from .child import Children, Program, in_fork, make_parts_small
+from . import faults
+from .cases import Case, Prepared, build_world, cases, prepare
+from .child import Children, in_fork, make_parts_small
 from .faults import Injector
 from .kinds import KINDS, Kind
-from .trial import Place, Row, Skipped, Trial, say
+from .trial import Place, Row, Trial, say
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
 Found = tuple[list[Row], dict[str, bool]]  # the rows of the table, and whether each planted bug was found
@@ -54,16 +54,16 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("make torture", description=__doc__)
-    add, kinds = parser.add_argument, [*KINDS, on_ray.RAY]
+    add = parser.add_argument
     add("--short", action="store_true", help="two minutes; otherwise an hour")
     add("--minutes", type=float, help="how long in all")
-    add("--only", metavar="KIND", action="append", choices=kinds, help="a kind of fault; may be given again")
+    add("--only", metavar="KIND", action="append", choices=[*KINDS], help="a kind of fault; may be given again")
     add("--case", action="append", help="a command of the table, such as 'score fp32'; may be repeated")
     add("--seed", type=int, default=0, help="of everything that is drawn (default 0)")
     add("--faults", type=int, metavar="N", help="at most N faults for each row")
     options = parser.parse_args()
     options.minutes = options.minutes or (_SHORT_MINUTES if options.short else _LONG_MINUTES)
-    options.kinds = options.only or [*KINDS, *([] if options.minutes < 10 else [on_ray.RAY])]
+    options.kinds = options.only or [*KINDS]
     return options
 
 
@@ -71,8 +71,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector) -> Fou
     world = base / "root" / "world"
     say("building a tiny model and its export")
     in_fork(partial(build_world, world))()
-    on_cluster = min(10.0, options.minutes / 6) if on_ray.RAY in options.kinds else 0.0
-    options.until = time.monotonic() + 60 * (options.minutes - on_cluster)
+    options.until = time.monotonic() + 60 * options.minutes
     wanted = [case for case in cases(world) if not options.case or case.name in options.case]
     runs, exports = ([case for case in wanted if case.exports is kind] for kind in (False, True))
     shares = [runs[::2], runs[1::2], exports]  # of the processes that test at the same time
@@ -88,39 +87,30 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector) -> Fou
         rows, planted = rows + found, planted | own
     order = [*kinds, *(case.name for case in wanted)]
     rows.sort(key=lambda row: [order.index(name) if name in order else -1 for name in (row.kind, row.case)])
-    if on_cluster:
-        say("disturbing runs on a Ray cluster")
-        rows += in_fork(partial(on_ray.rows, world, base, on_cluster, options.seed, injector))()
     return rows, planted
 
 
 def _job(
     options: argparse.Namespace, base: Path, world: Path, number: int, share: Sequence[Case], injector: Injector
 ) -> Found:
-    """Disturb some commands; the first job has the planted bugs and the installed program, too."""
+    """Disturb some commands; the first job has the planted bugs, too."""
     root, scratch = base / "root", base / f"scratch-{number}"
     scratch.mkdir()
     injector.own_state(scratch)
     make_parts_small()
     draw, work = random.Random(f"{options.seed} {number}"), root / f"work-{number}" / "run"
-    kinds = {name: kind for name, kind in KINDS.items() if name in options.kinds}
-    trials, planted = list[Trial](), dict[str, bool]()
-    for installed in (False, True):
-        children = (Program if installed else Children)(root, scratch, injector)
-        place, own = Place(children, work, draw), {n: kind for n, kind in kinds.items() if kind.installed is installed}
-        chosen = share if not installed else real_cases(world) if number == 0 else []
-        chosen = [case for case in chosen if own and (not options.case or case.name in options.case)]
-        prepared = [prepare(case, children, root / f"{installed}" / case.name, work) for case in chosen]
-        trials += [
-            Trial(place, one, Row(name, one.case.name))
-            for name, kind in own.items()
-            for one in prepared
-            if kind.applies(one.case)
-        ]
-        if number == 0 and prepared and not installed and not options.only:
-            for plant in PLANTS:
-                if (was_found := finds(plant, place, prepared[0], options.until)) is not None:
-                    planted[plant.bug] = was_found
+    kinds, planted = {name: kind for name, kind in KINDS.items() if name in options.kinds}, dict[str, bool]()
+    children = Children(root, scratch, injector)
+    place, prepared = Place(children, work, draw), [prepare(case, children, root / case.name, work) for case in share]
+    trials = [
+        Trial(place, one, Row(name, one.case.name))
+        for name, kind in kinds.items()
+        for one in prepared
+        if kind.applies(one.case)
+    ]
+    for plant in PLANTS if number == 0 and prepared and not options.only else ():
+        if (was_found := finds(plant, place, prepared[0], options.until)) is not None:
+            planted[plant.bug] = was_found
     gc.freeze()  # so that a forked process does not copy what it only looks at
     draw.shuffle(trials)
     # Every row has faults in turn, until the time is over or nothing is left to try.
@@ -144,9 +134,6 @@ def _slice(row: Row, tries: Iterator[None], latest: float, options: argparse.Nam
         try:
             next(tries)
         except StopIteration:
-            return False
-        except Skipped as why:
-            row.note = f"skipped: {why}"
             return False
         except Exception as error:  # noqa: BLE001 - the other rows go on
             row.wrong += 1

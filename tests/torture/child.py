@@ -194,19 +194,6 @@ class Children:
         return status
 
 
-class Program(Children):
-    """Starts the program as a user does, with the library of faults only if there is a fault."""
-
-    def learn_imports(self) -> None:
-        """Nothing: each process imports what it needs."""
-
-    def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
-        program = str(Path(sys.executable).with_name("negengine"))
-        own = os.environ | self.injector.environment
-        environment = own if armed else {name: value for name, value in own.items() if name != "LD_PRELOAD"}
-        os.execve(program, [program, *arguments], environment)  # noqa: S606
-
-
 def make_parts_small() -> None:
     """Let a run have many parts, and compute here what every command computes alike without any file of a run.
 

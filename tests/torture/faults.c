@@ -1,8 +1,7 @@
 /* Faults in the calls that a program makes to the operating system: a library for LD_PRELOAD.
 
-   The state is shared memory: the harness sets it, forks, and the child arms itself. A process that is really started
-   finds the state in the file TORTURE_SHARED and is armed from the start. Calls that touch files below `root` are
-   counted; call number `at` fails, or the process is killed there. Everything else passes. */
+   The state is shared memory: the harness sets it, forks, and the child arms itself. Calls that touch files below
+   `root` are counted; call number `at` fails, or the process is killed there. Everything else passes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,11 +19,10 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OPEN = 1, WRITE = 2, FSYNC = 4, RENAME = 8, MKDIR = 16, UNLINK = 32, LOCK = 64, READ = 128, TRUNCATE = 256, LIST = 512 };
-enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT, SLOW };
+enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT };
 enum { RECORDS = 4096, NAME = 240, DESCRIPTORS = 4096 };
 
 typedef struct {
@@ -34,9 +32,8 @@ typedef struct {
 } Record;
 
 typedef struct {
-  int ops, mode, at, error, microseconds;
+  int ops, mode, at, error;
   atomic_int count, fired, fired_op, recorded;
-  long clock_offset, clock_step;
   char root[PATH_MAX], fired_name[NAME];
   Record records[RECORDS];
 } State;
@@ -58,23 +55,16 @@ int torture_share(const char *path) {
 }
 
 __attribute__((constructor)) static void start(void) {
-  const char *shared = getenv("TORTURE_SHARED");
-  if (shared) {
-    armed = !torture_share(shared);
-    return;
-  }
   state = mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (state == MAP_FAILED) state = NULL;
 }
 
-void torture_set(const char *root, int ops, int mode, int at, int error, int microseconds) {
+void torture_set(const char *root, int ops, int mode, int at, int error) {
   strncpy(state->root, root, PATH_MAX - 1);
-  state->ops = ops, state->mode = mode, state->at = at, state->error = error, state->microseconds = microseconds;
+  state->ops = ops, state->mode = mode, state->at = at, state->error = error;
   state->count = state->fired = state->fired_op = state->recorded = 0;
   state->fired_name[0] = 0;
-  state->clock_offset = state->clock_step = 0;
 }
-void torture_clock(long offset, long step) { state->clock_offset = offset, state->clock_step = step; }
 void torture_arm(void) { armed = 1; }
 void torture_disarm(void) { armed = 0; }
 int torture_count(void) { return state->count; }
@@ -106,12 +96,6 @@ static int fault(int op, const char *name) {
   if (!(state->ops & op)) return 0;
   n = ++state->count;
   mode = state->mode;
-  if (mode == SLOW) {
-    struct timespec t = {state->microseconds / 1000000, (state->microseconds % 1000000) * 1000L};
-    state->fired = 1;
-    nanosleep(&t, NULL);
-    return 0;
-  }
   if (mode == OFF || n < state->at || (n > state->at && mode != LASTING && mode != SHORT)) return 0;
   if (!state->fired) {
     state->fired_op = op;
@@ -275,12 +259,4 @@ DIR *opendir(const char *path) {
   found = real(path);
   done(what);
   return found;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-  REAL(clock_gettime);
-  int result = real(clock, now);
-  if (armed && !result && clock == CLOCK_REALTIME && (state->clock_offset || state->clock_step))
-    now->tv_sec += state->clock_offset + state->clock_step * ++state->fired;
-  return result;
 }

@@ -18,7 +18,7 @@ _LOADED = "NEGENGINE_TORTURE_LIBRARY"
 # Calls that can fail, and what happens at one; the numbers of `faults.c`.
 Op = IntFlag("Op", "OPEN WRITE FSYNC RENAME MKDIR UNLINK LOCK READ TRUNCATE LIST")
 # SHORT: half of the bytes are written, then everything fails
-Mode = IntEnum("Mode", "OFF SINGLE LASTING KILL_BEFORE KILL_AFTER SHORT SLOW", start=0)
+Mode = IntEnum("Mode", "OFF SINGLE LASTING KILL_BEFORE KILL_AFTER SHORT", start=0)
 
 ALL = Op(1023)
 CHANGING = ALL & ~(Op.READ | Op.LIST)
@@ -33,8 +33,6 @@ class Fault:
     at: int = 0  # at which of the counted calls
     ops: Op = ALL  # which calls are counted
     error: int = errno.EIO
-    microseconds: int = 0  # how long a call takes, if it is slow
-    clock: tuple[int, int] = (0, 0)  # seconds by which it is wrong from the start, and jumps at each look
 
     def __str__(self) -> str:
         return f"{self.mode.name.lower()} {errno.errorcode[self.error]} at call {self.at}"
@@ -56,21 +54,17 @@ class Injector:
         self._library = ctypes.CDLL(os.environ[_LOADED])
         self._library.torture_fired_name.restype = self._library.torture_record_name.restype = ctypes.c_char_p
         self._library.torture_record_inode.restype = ctypes.c_ulong
-        self._library.torture_clock.argtypes = [ctypes.c_long, ctypes.c_long]
         self.arm, self.count = self._library.torture_arm, self._library.torture_count
         self.fired = self._library.torture_fired
 
     def own_state(self, scratch: Path) -> None:
         """Do not share faults with the process that this one was forked from; the state is a file in a folder."""
         shared = scratch / "faults"
-        self.environment = {"TORTURE_SHARED": str(shared)}  # a process that is not forked is armed from its start
         if self._library.torture_share(os.fsencode(shared)):
             raise OSError(f"the state of the faults could not be shared in {shared}")
 
     def set(self, root: Path, fault: Fault) -> None:
-        how = (int(fault.ops), int(fault.mode), fault.at, fault.error, fault.microseconds)
-        self._library.torture_set(os.fsencode(root), *how)
-        self._library.torture_clock(*fault.clock)
+        self._library.torture_set(os.fsencode(root), int(fault.ops), int(fault.mode), fault.at, fault.error)
 
     @property
     def where(self) -> str:

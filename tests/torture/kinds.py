@@ -1,11 +1,9 @@
 """All kinds of faults: where each can happen, how it is made, and what the command may do."""
 
 import contextlib
-import ctypes
 import errno
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +17,7 @@ import psutil
 from .cases import RESULT, Case
 from .child import Started
 from .faults import ALL, CHANGING, ERRORS, Fault, Mode, Op
-from .trial import Run, Skipped, Trial
+from .trial import Run, Trial
 
 Do = Callable[[Trial, Any], None]
 _KILLED = (-signal.SIGKILL,)
@@ -41,7 +39,6 @@ class Kind:
     ends: bool = False  # whether it comes to an end once it was at every place
     only_runs: bool = False  # whether it is not for exports
     devices: bool = False  # whether it needs a command with `--device`
-    installed: bool = False  # whether it starts the installed program
 
     def applies(self, case: Case) -> bool:
         return not (case.exports and self.only_runs) and not ("merge" in case.name and self.devices)
@@ -70,12 +67,6 @@ def _killed(at: int) -> Run:
 
 def _kill(trial: Trial, at: int) -> None:
     trial.attempt(f"killed after call {at}", _killed(at))
-
-
-def _kill_again(trial: Trial, _: None) -> None:
-    most = max(2, trial.calls() // 2)
-    kills = [_killed(trial.random.randint(1, most)) for _ in range(trial.random.randint(2, 5))]
-    trial.attempt(f"killed {len(kills)} times in a row", *kills)
 
 
 def _fails(mode: Mode, errors: Sequence[int] = ERRORS, ops: Op = ALL) -> Do:
@@ -136,15 +127,6 @@ def _signal(trial: Trial, number: signal.Signals) -> None:
     ends += [130] if number in _INTERRUPTS else []
     run = Run(strike=strike, ends=ends, before=partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)))
     trial.attempt(f"{number.name} at a random instant", run)
-
-
-def _real_command(trial: Trial, _: None) -> None:
-    """A signal or an error, for the installed program with parts of the usual size."""
-    if trial.random.random() < 0.5:
-        _fails(trial.random.choice((Mode.SINGLE, Mode.LASTING)))(trial, trial.random.randint(1, trial.calls(ALL)))
-    else:
-        usual = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-        _signal(trial, trial.random.choice((signal.SIGKILL, signal.SIGKILL, *usual)))
 
 
 _VICTIMS = [("parent",), ("terminated parent",), ("worker",), ("parent", "worker"), ("worker", "parent")]
@@ -245,122 +227,13 @@ def _damaged(
     trial.end(f"{name} of the {state} run {what}", ignored="run.json", restore=(path, content))
 
 
-# What surrounds a run: disks, the clock, limits.
-_NEW_MOUNTS, _PRIVATE, _READ_ONLY, _REMOUNT, _DETACH = 0x00020000, 1 << 18 | 1 << 14, 1, 32, 2
-
-
-@contextlib.contextmanager
-def _disk(trial: Trial, **limits: int) -> Iterator[Callable[..., None]]:
-    """A file system in memory around the work folder, for this process and its children; gives what mounts it again."""
-    libc, target = ctypes.CDLL(None, use_errno=True), trial.work.parent
-
-    def mount(flags: int = 0, **limits: int) -> None:
-        options = ",".join(f"{name}={limit}" for name, limit in limits.items())
-        if libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", flags, options.encode()):
-            raise OSError(ctypes.get_errno(), "mount")
-
-    if libc.unshare(_NEW_MOUNTS) or libc.mount(None, b"/", None, _PRIVATE, None):
-        raise Skipped(f"no mounts here ({os.strerror(ctypes.get_errno())})")
-    mount(**limits)
-    try:
-        yield mount
-    finally:
-        libc.umount2(os.fsencode(target), _DETACH)
-
-
-def _needed(folder: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
-
-
-def _full_disk(times: int) -> Do:
-    """The disk has room for some of what the command writes, so many times; then for all."""
-
-    def do(trial: Trial, _: None) -> None:
-        with _disk(trial, size=64 << 20):
-            trial.begin()
-            ballast, said = trial.work / "ballast", []
-            for _ in range(times):
-                free = trial.random.randrange(0, _needed(trial.prepared.folder / "whole") + 8192, 4096)
-                with ballast.open("wb") as stream:
-                    for _ in range(max(0, shutil.disk_usage(trial.work).free - free) // 4096):
-                        stream.write(bytes(4096))
-                trial.run(Run())
-                said.append(f"{free:,} bytes free")
-                ballast.unlink()
-            trial.end(", then ".join(said))
-
-    return do
-
-
-def _tiny_disk(trial: Trial, what: str) -> None:
-    start, whole = trial.prepared.folder / "start", trial.prepared.folder / "whole"
-    if what == "nr_inodes":
-        at_least, at_most = (sum(1 for _ in folder.rglob("*")) for folder in (start, whole))
-        limit = trial.random.randint(at_least + 3, at_most + 5)
-    else:
-        limit = _needed(start) + 4096 * trial.random.randint(1, 12)
-    with _disk(trial, **{what: limit}) as mount, contextlib.suppress(OSError):  # if the inputs have no room
-        trial.begin()
-        trial.run(Run())
-        mount(_REMOUNT, size=64 << 20, nr_inodes=100_000)
-        trial.end(f"a disk with {what}={limit}")
-
-
-def _read_only_disk(trial: Trial, at: int) -> None:
-    with _disk(trial, size=64 << 20) as mount:
-        trial.begin()
-        trial.run(_killed(at))
-        mount(_REMOUNT | _READ_ONLY, size=64 << 20)
-        trial.run(Run())
-        mount(_REMOUNT, size=64 << 20)
-        trial.end("a read-only disk")
-
-
-def _slow_disk(trial: Trial, microseconds: int) -> None:
-    """Half of the runs are killed on the way."""
-
-    def strike(trial: Trial, started: Started) -> None:
-        if trial.random.random() < 0.5:
-            time.sleep(trial.random.random() * trial.prepared.seconds * 2)
-            os.kill(started.pid, signal.SIGKILL)
-
-    fault = Fault(Mode.SLOW, 0, CHANGING, microseconds=microseconds)
-    trial.attempt(f"{microseconds:,} µs a call", Run(fault, strike, _KILLED))
-
-
-def _clock(trial: Trial, clock: tuple[int, int]) -> None:
-    """It is wrong from the start, jumps at every look, and differs between two halves of a run."""
-    wrong = Run(Fault(clock=clock))
-    trial.attempt(f"clock {clock[0]:+,} s, {clock[1]:+,} s at each look", _killed(trial.calls() // 2), wrong)
-
-
-_YEAR = 365 * 86_400
-_CLOCKS = (
-    (-_YEAR, 0), (-60 * _YEAR, 0), (0, -3_600), (70 * _YEAR, 0), (0, 86_400), (-1, 0), (150 * _YEAR, -_YEAR // 12),
-)  # fmt: skip
-
-
-def _limited(what: int, said: str) -> Do:
-    def do(trial: Trial, limit: int) -> None:
-        trial.attempt(said.format(limit), Run(before=partial(resource.setrlimit, what, (limit, limit))))
-
-    return do
-
-
 def _together(trial: Trial, n: int) -> None:
     trial.attempt(f"{n} processes at once", Run(processes=n))
 
 
-def _sizes(trial: Trial) -> list[int]:
-    sizes = [path.stat().st_size for path in (trial.prepared.folder / "whole").rglob("*") if path.is_file()]
-    return sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
-
-
 KINDS = {
     "kill-calls": Kind(_kill, _calls(CHANGING), "places", 36, ends=True),
-    "kill-instants": Kind(lambda trial, _: _signal(trial, signal.SIGKILL), weight=2),
-    "kill-again": Kind(_kill_again),
-    "signals": Kind(_signal, lambda _: sorted(set(signal.Signals) - {signal.SIGKILL}), "signals", 2),
+    "signals": Kind(_signal, lambda _: sorted(signal.Signals), "signals", 4),
     "error-once": Kind(_fails(Mode.SINGLE, (*ERRORS, errno.EINTR)), _calls(ALL), "calls", 48, ends=True),
     "error-lasting": Kind(_fails(Mode.LASTING), _calls(ALL), "calls", 48, ends=True),
     "short-write": Kind(
@@ -371,15 +244,6 @@ KINDS = {
     "flipped-bit": Kind(_flip, _bytes, "bytes", 5, ends=True, only_runs=True),
     "damage-and-stop": Kind(_tear_and_stop, _torn, "files and damages", 3, only_runs=True),
     "kill-and-error": Kind(_kill_and_error, weight=2, only_runs=True),
-    "disk-full": Kind(_full_disk(1)),
-    "disk-full-twice": Kind(_full_disk(2)),
-    "disk-tiny": Kind(_tiny_disk, lambda _: ["size", "nr_inodes"], "limits"),
-    "disk-read-only": Kind(_read_only_disk, _calls(CHANGING), "places"),
-    "disk-slow": Kind(_slow_disk, lambda _: [200, 1_000, 4_000], "µs a call", only_runs=True),
-    "file-size": Kind(_limited(resource.RLIMIT_FSIZE, "no file above {:,} bytes"), _sizes, "limits", ends=True),
     "together": Kind(_together, lambda _: [2, 8], "numbers of processes"),
     "devices": Kind(_devices, lambda _: _VICTIMS, "choices of processes", only_runs=True, devices=True),
-    "clock": Kind(_clock, lambda _: _CLOCKS, "clocks", ends=True),
-    "open-files": Kind(_limited(resource.RLIMIT_NOFILE, "{} open files"), lambda _: range(3, 40), "limits", ends=True),
-    "real-commands": Kind(_real_command, weight=3, installed=True),
 }

@@ -30,7 +30,7 @@ class Row:
     survived: int = 0  # after how many the command ended as it must, and then gave the undisturbed result
     rows: int = 0  # rows that were lost or doubled
     wrong: int = 0  # after how many faults a result or an end was wrong
-    note: str = ""  # what was covered, or why nothing was
+    note: str = ""  # what was covered
     findings: list[str] = field(default_factory=list)  # what went wrong, one line each
 
 
@@ -55,10 +55,6 @@ class Run:
     before: Callable[[], None] = lambda: None  # is called in its process
     more: tuple[str, ...] = ()  # further arguments
     processes: int = 1  # that are started at once
-
-
-class Skipped(Exception):  # noqa: N818
-    """A kind of fault that cannot be made here."""
 
 
 @dataclass
@@ -158,14 +154,11 @@ class Trial:
     def _start(self, run: Run) -> Started:
         return self.place.children.start((*self.case.arguments, *run.more), self.work, run.fault, run.before)
 
-    def wait_for_parts(self, started: Started, parts: int = 1) -> bool:
-        """Wait until a process has finished some parts, or has ended; whether it still runs."""
+    def wait_for_parts(self, started: Started) -> None:
+        """Wait until a process has finished a part, or has ended."""
         folder = self.work / RESULT / "parts" / self.case.stage
-        while started.runs:
-            if len([*folder.glob("part-*.json")]) >= parts:
-                return True
+        while started.runs and not [*folder.glob("part-*.json")]:
             time.sleep(_LOOK)
-        return False
 
     def wait_an_instant(self, started: Started) -> None:
         """Wait for an instant while a process writes parts; of an export, for any instant."""

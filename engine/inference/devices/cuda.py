@@ -54,7 +54,7 @@ class Cuda(Device):
         if (why := cls().no_kernels()) is not None and all(cls(index).no_kernels() for index in range(cls.count())):
             return why
         lacking = f"cuDNN 9 is missing, which attention needs: pip install {requirement('cuda')}"
-        return None if _has_cudnn() else lacking
+        return None if has_cudnn() else lacking
 
     @classmethod
     def count(cls) -> int:
@@ -179,7 +179,7 @@ def _first(version: str) -> int:
 
 
 @cache
-def _has_cudnn() -> bool:
+def has_cudnn() -> bool:
     """Whether cuDNN can be loaded: ONNX Runtime itself looks for it in the first attention, in the middle of a run."""
     if hasattr(ort, "preload_dlls"):
         with redirect_stdout(io.StringIO()):  # it prints what it does not find

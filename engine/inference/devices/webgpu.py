@@ -59,8 +59,8 @@ class _Shaders(Filled):
 
     _is_compiled = False
 
-    def _filled(self, outputs: Any, feeds: Feeds, full: int) -> list[Array]:
+    def filled(self, outputs: Any, feeds: Feeds, full: int) -> list[Array]:
         if not self._is_compiled:
             tally.say(f"{self._device}: compiling shaders, which can take a minute; later batches are faster")
             self._is_compiled = True
-        return super()._filled(outputs, feeds, full)
+        return super().filled(outputs, feeds, full)

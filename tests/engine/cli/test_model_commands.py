@@ -30,7 +30,7 @@ def installed(monkeypatch, tmp_path):
     monkeypatch.setattr(cuda, "cuda_memory", {0: 140 << 30, 1: None}.get)
     monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "NVIDIA H200")
     monkeypatch.setattr(cuda, "driver_version", lambda: None)
-    monkeypatch.setattr(cuda, "_has_cudnn", lambda: True)
+    monkeypatch.setattr(cuda, "has_cudnn", lambda: True)
     return found
 
 

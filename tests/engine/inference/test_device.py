@@ -3,6 +3,7 @@
 The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
 """
 
+import re
 import shutil
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -15,6 +16,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.versions import requirement
 from negengine.engine.inference import device as devices
 from negengine.engine.inference import machine as own
 from negengine.engine.inference.device import choose_devices, threads_each
@@ -35,10 +37,10 @@ def test_devices_by_their_names(monkeypatch):
         choose_devices("cuda:1")
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(Cuda, "count", lambda: 2)
-    monkeypatch.setattr(cuda, "_has_cudnn", lambda: False)  # found when a device is chosen, not in the first attention
-    with pytest.raises(InputError, match=r"--device cuda: cuDNN 9 is missing, .*: pip install 'negengine\[cuda\]'"):
+    monkeypatch.setattr(cuda, "has_cudnn", lambda: False)  # found when a device is chosen, not in the first attention
+    with pytest.raises(InputError, match=f"cuDNN 9 is missing, .*: pip install {re.escape(requirement('cuda'))}"):
         choose_devices("cuda")
-    monkeypatch.setattr(cuda, "_has_cudnn", lambda: True)
+    monkeypatch.setattr(cuda, "has_cudnn", lambda: True)
     for words, found in {
         "cpu": [CPU],
         "auto": [Cuda(0)],
@@ -146,7 +148,7 @@ def test_a_driver_that_is_too_old_and_a_gpu_without_kernels_are_one_clause(monke
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(cuda.ort, "cuda_version", "13.0", raising=False)
     monkeypatch.setattr(cuda.ort, "__version__", "1.31.1")
-    monkeypatch.setattr(cuda, "_has_cudnn", lambda: True)
+    monkeypatch.setattr(cuda, "has_cudnn", lambda: True)
     opened = Mock(side_effect=InputError("opened"))
     monkeypatch.setattr(cuda, "open_session", opened)
     for capability in ((7, 5), (8, 6), (8, 9), (9, 0), (12, 0), (12, 1)):

@@ -1,12 +1,14 @@
 """Wrong options and addresses are refused at once; machines are divided among workers; files are copied once."""
 
 import os
+import re
 import socket
 import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import digests
+from negengine.engine.basics.versions import requirement
 from negengine.engine.runs.ray import NotSeenError, Ray, connected, placed
 
 ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
@@ -34,7 +36,10 @@ def test_wrong_options_are_refused(options, message):
 def test_an_address_where_nothing_listens_is_refused_at_once_and_a_missing_extra_is_named(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "ray", None)
-        with pytest.raises(InputError, match=r"^--ray local needs ray: .*'negengine\[ray\]'$"), connected("local"):
+        with (
+            pytest.raises(InputError, match=f"^--ray local needs ray: .*{re.escape(requirement('ray'))}$"),
+            connected("local"),
+        ):
             pass
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     with socket.socket() as closed:

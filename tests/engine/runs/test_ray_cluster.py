@@ -131,6 +131,13 @@ def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_
             run(Squares(), tmp_path, Ray())
 
 
+def test_a_machine_that_goes_takes_no_part_with_it(cluster, tmp_path, whole):
+    """The last one with this cluster, which has one machine less then."""
+    stage = Squares(parts=PARTS, fault="kill machine once", at=5, fifo=str(tmp_path / "fault"))
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
+    assert (tmp_path / "fault.met").exists()
+
+
 CLUSTER = """
 from ray.cluster_utils import Cluster
 made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})

@@ -6,12 +6,13 @@ import unicodedata
 import negengine as ng
 import pytest
 from negengine.engine.experiments import own_table
+from negengine.engine.experiments.probe import probe_columns
 from negengine.engine.inference.again import Draw
 from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import can_repeat, check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
-from negengine.engine.text import spelling, table, table_cells, table_sources, text_lines
+from negengine.engine.text import table, table_cells, table_sources, text_lines
 
 NFD = unicodedata.normalize("NFD", "nié")
 HEADER = "sentence,target,group,item\n"
@@ -65,7 +66,7 @@ FAULTS = {
     "pipes.csv": (table, "label", lambda column: column.str.replace_all("|", "/", literal=True)),
     "error.csv": (table_cells, "ERRORS", ()),
     "case.csv": (own_table, "find_column", first_alike),
-    "repeated.csv": (spelling, "_seen", lambda _: ""),
+    "repeated.csv": (probe_columns, "repeats", lambda *_: False),
     "ids.jsonl": (table_sources, "column_of", floats),
     "late.jsonl": (table_sources, "column_of", as_first),
     "fractions.jsonl": (table_sources, "column_of", whole),
@@ -123,7 +124,7 @@ def test_a_fault_in_reading_is_found(checked, monkeypatch, name):
 
 
 def test_a_sign_that_does_not_stand_there_is_not_repeated(checked, monkeypatch):
-    monkeypatch.setattr(spelling, "_units", lambda _text, _units: "x")
+    monkeypatch.setattr(probe_columns, "repeats", lambda *_: True)
     assert "'bird' has repeats_word True" in checked("plain.csv").detail
 
 
