@@ -8,15 +8,11 @@ import json
 from functools import partial
 
 import causal_checkpoints
-import numpy as np
 import pytest
 import torch
 import transformers as hf
 from few import few
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.exported import load_exported
-from negengine.engine.inference.model import MaskedLM
-from negengine.export.build import build
 from negengine.export.checkpoint import load
 from negengine.export.inventory import load_counted
 from negengine.export.source import locate
@@ -117,18 +113,6 @@ def test_a_masked_model_of_transformers_4_is_read_as_it_was_saved(family, tmp_pa
     before = load(locate(str(tmp_path / "own")), TASKS["fill-mask"].head).tokenizer
     as_transformers_4_writes_it(tmp_path / "own")
     assert_is_read(tmp_path / "own", "fill-mask", model, lambda text: before(text)["input_ids"])
-
-
-@pytest.mark.everything
-def test_an_old_checkpoint_is_exported_as_it_was_saved(tmp_path):
-    save_tiny(ROWS["modernbert"], tmp_path / "own")
-    model = hf.AutoModelForMaskedLM.from_pretrained(tmp_path / "own", attn_implementation="eager").eval()
-    as_transformers_4_writes_it(tmp_path / "own")
-    engine = MaskedLM(load_exported(build(str(tmp_path / "own"), tmp_path / "out")))
-    ids = np.random.default_rng(1).integers(5, 300, (2, 40)).astype(np.int32)
-    with torch.inference_mode():
-        wanted = model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits[:, 7].numpy()
-    np.testing.assert_allclose(engine.logits(ids, np.array([7, 7], np.int32)), wanted, atol=5e-5 * np.abs(wanted).max())
 
 
 # ---------------------------------------------------------------- tokenizers

@@ -11,7 +11,6 @@ from negengine.engine.results.report.citation import cite
 from negengine.export import needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
-from tiny_checkpoints import permuted, save_classifier
 
 from .conftest import SETTINGS
 
@@ -151,17 +150,3 @@ def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder,
     assert done.status == 2
     assert done.said.startswith("negengine: --lr 0.0: give a number above 0")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_permuted_copies_of_a_classifier_train_alike(order, once, glue, tmp_path):
-    """The checkpoint's own names say which row of its last layer is which; the data have another order."""
-    names = ("entailment", "not_entailment")
-    own = once("classifier-of-two", lambda folder: save_classifier(folder, "bert", names))
-    plain = once("trained-of-two", lambda folder: trained(own, glue, folder))
-    copy = permuted(tmp_path / "copy", own, order, [names[number].upper() for number in order])
-    trained(copy, glue, tmp_path / "out")
-    weights, wanted = ((folder / "model.safetensors").read_bytes() for folder in (tmp_path / "out", plain))
-    assert weights == wanted
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["id2label"] == {"0": names[0], "1": names[1]}

@@ -22,7 +22,6 @@ from negengine.engine.requests.composed import NOT_A_TEXT, ComposedRequests
 from negengine.engine.requests.stage import RequestStage
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.finished import open_run
-from negengine.engine.runs.record import read_run
 from transformers import BertForMaskedLM
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
@@ -77,23 +76,6 @@ def test_a_run_that_was_stopped_says_how_to_go_on(call, state, run, tmp_path, in
         run(tmp_path / "run", variant="original")
     with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini --output "):
         open_run(tmp_path / "run")
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_a_stopped_run_of_a_version_with_other_columns_is_refused_before_anything_is_computed(
-    run, tmp_path, interrupt, monkeypatch
-):
-    interrupt(RequestStage, "decide", 5)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "run", variant="original")
-    before, calls = read_run(tmp_path / "run"), interrupt(RequestStage, "decide", 0)
-    answers = ComposedRequests.row_columns.fget
-    own = property(lambda stage: {**answers(stage), "further": pl.String()})
-    monkeypatch.setattr(ComposedRequests, "row_columns", own, raising=False)
-    with pytest.raises(InputError, match="columns of rows"):
-        run(tmp_path / "run", variant="original")
-    assert not calls
-    assert read_run(tmp_path / "run") == before
 
 
 def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, run, tmp_path):
