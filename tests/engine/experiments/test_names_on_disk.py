@@ -129,7 +129,7 @@ def _asked_for(run, items, rows, ordered):
             yield sorted((own["n"], own["judged"], own["failed"] or 0) for own in groups)
 
 
-@pytest.mark.parametrize("kind", few(experiments()))
+@pytest.mark.parametrize("kind", few(experiments(), "choice"))
 @settings(max_examples=1, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck),
           phases=[Phase.explicit, Phase.generate])  # fmt: skip
 @example(names=OURS, models=("list of words", "words"))

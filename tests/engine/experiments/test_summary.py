@@ -132,22 +132,6 @@ def test_clusters_count_the_same_whatever_their_size():
     assert (row.split, row.metric, row.value, row.n) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
 
 
-def test_figures_that_cannot_leave_a_range_have_intervals_within_it():
-    """Rank correlations of facts and of relations, and relations' means of a rate; Student's interval ends above 1."""
-    numbers = (1.0, 0.99, 0.98, 0.97, 0.7)
-    correlations = items(plain(list(numbers))).rename({"right": "spearman"})
-    whole, _ = summary.means(correlations, ["spearman"])
-    twice = items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccddee")))
-    in_clusters, _ = summary.means(twice.rename({"right": "spearman"}), ["spearman"])
-    by_cluster, _ = summary.cluster_means(correlations, ["spearman"], "-by-cluster")
-    right = items(plain([True, False, True, True, False, True], clusters=list("aabcde")))
-    rates, _ = summary.cluster_means(right, ["right"], "-by-cluster")
-    for row in (whole, in_clusters, by_cluster, rates):
-        assert row.low < row.value < row.high <= 1
-    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcde")), "spearman")[2] == whole.high
-    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcde")), "surprisal")[2] > 1
-
-
 def test_fewer_than_five_clusters_of_several_items_have_no_interval_anywhere():
     """Of a rate, a mean, a mean of clusters, differences of the same items and of groups; independent items do."""
     random = np.random.default_rng(0)

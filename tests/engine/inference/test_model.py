@@ -1,6 +1,5 @@
 """Decisions are the same whatever the batch, the queue and the neighbours; families: tests/export/test_families.py."""
 
-import shutil
 from concurrent.futures import Future
 
 import numpy as np
@@ -12,7 +11,6 @@ from negengine.engine.inference import tally
 from negengine.engine.inference.batches import finished, gathered
 from negengine.engine.inference.causal import LOGPROBS, CausalLM, common_prefixes, open_language_model
 from negengine.engine.inference.devices import cpu
-from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.mixed import SENTENCES, Mixed
 from negengine.engine.inference.model import MaskedLM
 
@@ -45,16 +43,6 @@ def test_the_graph_is_the_one_that_suits_the_processor(mini, monkeypatch):
     assert (decided[0].top1 == decided[1].top1).all()
     np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
     assert MaskedLM(mini, graph=mini.held("model.int8.onnx")).graph == mini.folder / "model.int8.onnx"
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx"])
-def test_a_damaged_file_is_refused_before_any_decision(name, mini, tmp_path):
-    folder = shutil.copytree(mini.folder, tmp_path / "copy")
-    content = bytearray((folder / name).read_bytes())
-    content[-1] ^= 1
-    (folder / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{name} is damaged .*--force"):
-        MaskedLM(load_exported(folder))
 
 
 def test_groups_of_several_lengths_are_decided_as_one_by_one(mini):

@@ -6,16 +6,10 @@ The model is asked once for each experiment, and the names are substituted in it
 import csv
 import io
 import json
-from functools import cache
-from pathlib import Path
 
-import negengine as ng
 import polars as pl
-import pytest
-from few import few
-from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from named_data import BAD, GOOD, options, table
+from named_data import BAD, GOOD
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.registry import experiment
 from negengine.engine.results.comparison.compare import compare
@@ -26,8 +20,6 @@ from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe
 from negengine.engine.results.suite.suite_members import Member, State, model_tables, suite_table
 from negengine.engine.results.suite.suite_report import curves, write_report
 from negengine.engine.results.suite.suite_run import members_table
-from negengine.engine.runs.record import StageRecord
-from negengine.engine.runs.stage import FinishedParts, changed
 from negengine.engine.text.table_cells import MISSING
 from negengine.engine.views.formats import render
 from negengine.engine.views.to_csv import csv_rows
@@ -78,38 +70,6 @@ def is_name(text):
 NAMES = st.lists(st.sampled_from(OURS) | st.text("aA:=|−-. {}_1*$%&<',/()ا", min_size=1, max_size=4).filter(is_name),
                  min_size=10, max_size=10, unique_by=lambda name: name.strip().casefold())  # fmt: skip
 NEUTRAL = [f"name{i}" for i in range(10)]
-
-
-def staged(kind, names, exported):
-    return experiment(kind)(pl.DataFrame(table(kind, names)), **options(kind, names)).stage(exported)
-
-
-@pytest.fixture(scope="module")
-def answers(mini):
-    """Experiment → what the model answers, in the order of the requests."""
-    model = cache(lambda: ng.load(mini.folder, device="cpu", precision="fp32"))
-
-    @cache
-    def of(kind):
-        stage = staged(kind, NEUTRAL, mini)
-        decided = stage.decide(stage.open(model().opening), 0, None, lambda *_: None)
-        return decided.rows.select(*stage.kind.answers)
-
-    return of
-
-
-def run_with(place, kind, names, exported, found, model, shift=0):
-    """A finished run whose table and model have these names; `shift` makes it another model's."""
-    stage = staged(kind, names, exported)
-    own = found if not shift else found.with_columns(pl.col(pl.Float64) * (1 + pl.int_range(pl.len()) % 3 / 7))
-    own = own if "first" not in own.columns or not shift else own.with_columns(~pl.col("first"))
-    rows = stage.prepare(0)[0].hstack(own.get_columns())
-    files = stage.publish(FinishedParts(Path(), rows.lazy(), {}, stage.metadata))
-    items, summary = files["items.parquet"].lazy().collect(), files["summary.parquet"]
-    record = StageRecord({**stage.identity, "model": model}, 1, metadata=stage.metadata)
-    (folder := place / f"folder{shift}").mkdir()
-    items.write_parquet(folder / "items.parquet")  # what lists or sorts all items reads the file
-    return changed(experiment(kind).results(folder, record), items=items, summary=summary)
 
 
 def numbers(frame):
@@ -206,19 +166,3 @@ def test_members_of_a_suite_are_told_apart_where_their_labels_join_to_one_text(t
     assert [own.words for own in page.all("p") if "failed" in own.words] == [
         "a of b of c failed: no file", "a of b of c (2) failed: no data",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", few(["probe", "likelihood", "choice"], "choice"))
-@settings(
-    max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)  # fmt: skip
-@example(names=["*", "^one$", "^t.*$", "*", "^two$", "one", "a, b", "two", "اسم", "x"], models=["*", "^a$"])
-@given(names=NAMES, models=st.lists(st.sampled_from(OURS), min_size=2, max_size=2))
-def test_any_names_give_the_numbers_of_neutral_names(kind, mini, answers, names, models, tmp_path_factory):
-    found, own, other = answers(kind), tmp_path_factory.mktemp("own"), tmp_path_factory.mktemp("neutral")
-    runs = [run_with(own, kind, names, mini, found, model, i) for i, model in enumerate(models)]
-    plain = [run_with(other, kind, NEUTRAL, mini, found, model, i) for i, model in enumerate(("one", "two"))]
-    assert all(tuple(run.groupings) == run.columns.groups for run in (*runs, *plain))
-    for own, wanted in zip(told(runs), told(plain), strict=True):
-        assert own == wanted

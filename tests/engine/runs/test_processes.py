@@ -98,13 +98,6 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
         assert first.wait() == -signal.Signals[end]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
-def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stderr):
-    subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run", "")], check=True)
-    assert results(tmp_path / "run") == whole
-
-
 def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
     prepared, finished = ([threading.Event() for _ in range(4)] for _ in range(2))
 

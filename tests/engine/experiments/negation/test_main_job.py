@@ -3,7 +3,6 @@
 Verbs of one and of several tokens go the same way, so most runs have those of several.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.run import model_of
 from negengine.engine.runs.masked_stages import DecidingStage
-from negengine.engine.runs.merge import merge
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
@@ -88,34 +86,6 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path, kind):
     assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
 
-@pytest.fixture(scope="module")
-def whole(mini, tmp_path_factory):
-    """A run that nothing disturbed, with its scores; tests do not change it."""
-    return fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path_factory.mktemp("whole") / "run")))
-
-
-@pytest.mark.parametrize(("precision", "count"), [(Precision.FP32, 3), (Precision.MIXED, 40)])
-def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path, precision, count):
-    """Also where there are more shards than parts. The low-precision model errs; a close query is decided again."""
-    how = {"precision": precision}
-    run = fake.select(mini, tmp_path / "run", how=how)
-    fake.score(fake.plan_scores(mini, run), **how)
-    shards, merged = [Shard(index, count) for index in range(count, 0, -1)], tmp_path / "merged"
-    own = [fake.select(mini, tmp_path / f"a{shard.index}", how={**how, "shard": shard}) for shard in shards]
-    with suppress(InputError):  # an audit in one shard can ask for a wider margin, and the run decides parts again
-        merge(own, merged, fake.PUBLISHERS)
-    fake.select(mini, merged, how=how)
-    plan = fake.plan_scores(mini, merged)
-    own = [fake.score(plan, tmp_path / f"b{shard.index}", shard=shard, **how) for shard in shards]
-    with suppress(InputError):
-        merge(own, merged, fake.PUBLISHERS)
-    fake.score(plan, **how)
-    found, exact = fake.files(merged), fake.files(whole)
-    assert found == fake.files(run)
-    assert fake.summary(merged) == fake.summary(run)
-    assert found["triplets.parquet"] == exact["triplets.parquet"]
-
-
 def test_sampled_pairs_have_the_triplets_of_the_whole_run_whatever_the_order_of_the_words(mini, tmp_path):
     own = fake.LEXICON
     backwards = Lexicon(own.names[::-1], own.genders[::-1], own.professions[::-1], own.verbs[::-1])
@@ -166,15 +136,15 @@ def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
         read_selected(tmp_path / "never")
 
 
-def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_path, monkeypatch):
-    selected = read_selected(whole)
-    assert model_of(whole, selected.record).sha256 == mini.sha256
+def test_another_model_at_the_place_of_the_first_is_refused(mini, scored_run, tmp_path, monkeypatch):
+    selected = read_selected(scored_run)
+    assert model_of(scored_run, selected.record).sha256 == mini.sha256
     monkeypatch.setitem(selected.record.identity, "model sha256", "0" * 64)
     with pytest.raises(InputError, match="is not the model of"):
-        model_of(whole, selected.record)
+        model_of(scored_run, selected.record)
     monkeypatch.setitem(selected.record.metadata, "model folder", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="give --model"):
-        model_of(whole, selected.record)
+        model_of(scored_run, selected.record)
 
 
 def test_verbs_that_drop_out_are_named(mini):

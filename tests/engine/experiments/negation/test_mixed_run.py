@@ -125,7 +125,7 @@ def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown
 
 
 # Each kind of work and each precision: the way that a run is cut does not depend on both together.
-@each([("select", Precision.MIXED), ("lazy", Precision.AUTO), ("score", Precision.MIXED)])
+@each([("lazy", Precision.AUTO), ("score", Precision.MIXED)])
 def test_interrupted_after_any_part_and_resumed(case, tmp_path):
     """Also between the parts that are decided again. The parts of `auto` are large: every third one is enough."""
     for parts in range(0, 2 * len(case.stage.sizes), 3 if case.precision is Precision.AUTO else 1):
