@@ -185,7 +185,7 @@ def _go_wrong(fault: str, fifo: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
         while True:  # another thread takes the signal: until then this one goes on
             time.sleep(60)
-    if fault.startswith("kill"):  # its parent is the process that stands for a machine of Ray
+    if fault in {"kill", "kill machine"}:  # its parent is the process that stands for a machine of Ray
         os.kill(os.getppid() if fault == "kill machine" else os.getpid(), signal.SIGKILL)
     if fault == "exit":
         os._exit(3)
