@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
+from ..basics.interrupts import was_interrupted, watch_interrupts
 from . import INTERRUPTED
 
 
@@ -16,17 +17,15 @@ def main() -> NoReturn:
     # Imports make hundreds of thousands of objects that stay. To look for garbage among them again and again takes a
     # fifth of the time of an import.
     gc.set_threshold(200_000, 50, 50)  # Python's own numbers are 700 or 2,000, and 10
-    for name in ("SIGTERM", "SIGHUP"):  # a batch system's stop signal, a closed terminal: interrupts, too
-        # `nohup` and `trap '' HUP` have a signal ignored: it stays so.
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
-            signal.signal(getattr(signal, name), signal.default_int_handler)
+    watch_interrupts()
     status = INTERRUPTED
     try:
         from .main import run
 
         status = run()
-    except KeyboardInterrupt:
-        pass
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) and not was_interrupted():
+            raise
     if status == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         from .main import say_interrupted

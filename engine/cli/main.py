@@ -9,6 +9,7 @@ import click
 from click.shell_completion import get_completion_class, shell_complete
 
 from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, first_line, refuse_other_than_utf8, shortened
+from ..basics.interrupts import was_interrupted
 from ..basics.named import load
 from ..experiments.registry import experiment, experiments, summary
 from . import INTERRUPTED
@@ -117,6 +118,8 @@ def run() -> int:
     except (OSError, MemoryError, RuntimeError) as error:
         if not (said := _of_the_machine(error)):
             raise
+    if was_interrupted():
+        return INTERRUPTED
     say(f"negengine: {said}", is_error=True)
     if "--json" in sys.argv:
         error_document(said)

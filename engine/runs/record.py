@@ -19,6 +19,7 @@ import msgspec
 
 from ..basics.atomic import is_leftover, make_folder, remove_file, write_bytes
 from ..basics.errors import InputError, first_line, shortened
+from ..basics.interrupts import was_interrupted
 from ..basics.paths import is_file_name, without_home, without_home_inside
 from ..basics.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
 from ..basics.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
@@ -99,7 +100,7 @@ def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices:
 
 def ended_early(session: Session, error: BaseException) -> None:
     """Write down why a session ends before its stage is finished."""
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or was_interrupted():
         session.failed = INTERRUPTED
         return
     said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {first_line(error)}"

@@ -29,7 +29,7 @@ CPU: tuple[Pass, ...] = (cpu.use_standard_attention, cpu.multiply_by_rows, cpu.c
 # For classifiers INT8 and FP16, for language models LANGUAGE_INT8 and LANGUAGE_FP16.
 INT8: tuple[Pass, ...] = (int8.split_outliers, int8.smooth, int8.quantize_products, cpu.use_standard_attention)
 LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, int8.quantize_vocabulary)
-FP16: tuple[Pass, ...] = (gpu.move_biases, fuse.fuse_residuals, half.halve)
+FP16: tuple[Pass, ...] = (fuse.fuse_residuals, half.halve)
 LANGUAGE_FP16: tuple[Pass, ...] = (gpu.fill_vocabulary, *FP16)
 CAUSAL_INT8: tuple[Pass, ...] = (outputs.drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (outputs.drop_hidden, *LANGUAGE_FP16)

@@ -1,16 +1,34 @@
 """Fuse the pieces of an attention into one MultiHeadAttention operator over all tokens of a batch.
 
+Of the biases of queries, keys and values, only that of the queries is added:
+
+    softmax((q + b)(k + c)ᵀ) = softmax((q + b) kᵀ)    as (q + b) cᵀ is the same for all keys of a query
+    A (v + d) = A v + d, and (A v + d) W + e = (A v) W + (d W + e)    as the rows of A have the sum 1
+
+So no program has to add them into a copy of all three, as the operator does with biases of its own.
+
 Heads that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
 [B, heads, L, d] -> Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d].
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, attribute, attributes, bias_of, is_scalar, numbers_in, only_reader, written_by
+from ..graph import (
+    Graph,
+    array,
+    attribute,
+    attributes,
+    bias_of,
+    is_constant,
+    is_scalar,
+    numbers_in,
+    only_reader,
+    written_by,
+)
 from ..observe import PROBE, Layout, layouts, observe
 from .context import Context
 from .masks import is_causal_mask
@@ -62,9 +80,9 @@ def _fuse_one(graph: Graph, softmax: ir.Node, known: Layouts) -> None:
         return
     if not query.heads == key.heads == value.heads or (bias is not None and len(known[bias].shape) != 4):
         return
-    projections, projection_bias = _without_biases(graph, [query.value, key.value, value.value])
     causal = {"unidirectional": 1} if is_causal_mask(bias) else {}
-    inputs = [*projections, projection_bias, None, None if causal else bias]
+    rows = [query.value, _without_bias(key.value), _with_moved_bias(graph, value.value, joined.outputs[0])]
+    inputs = [*rows, None, None, None if causal else bias]
     while inputs[-1] is None:
         inputs.pop()
     own = {"num_heads": query.heads, "scale": float(scale * query.scale * key.scale), **causal}
@@ -172,15 +190,22 @@ def _order(transpose: ir.Node) -> list[int]:
     return list(attribute(transpose, "perm", ()))
 
 
-def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[ir.Value | None], ir.Value | None]:
-    """Let the operator add the three projections' biases, where there are three."""
-    stripped, biases = [], []
-    for value in values:
-        if (biased := bias_of(written_by(value, "Add"))) is None:
-            return values, None
-        stripped.append(biased[0])
-        biases.append(array(biased[1]))
-    return stripped, graph.constant(np.concatenate(biases), "projection_bias")
+def _without_bias(rows: ir.Value) -> ir.Value:
+    biased = bias_of(written_by(rows, "Add"))
+    return rows if biased is None else biased[0]
+
+
+def _with_moved_bias(graph: Graph, rows: ir.Value, context: ir.Value) -> ir.Value:
+    """Values without their bias, if it can move into the one behind the product that alone reads the context."""
+    product = only_reader(context, "MatMul")
+    add = only_reader(product.outputs[0], "Add") if product is not None else None
+    biased, behind = bias_of(written_by(rows, "Add")), bias_of(add)
+    if product is None or add is None or biased is None or behind is None or not is_constant(product.inputs[1]):
+        return rows
+    own, weights, later = (array(one).astype(np.float64) for one in (biased[1], product.inputs[1], behind[1]))
+    moved = (own @ weights + later).astype(np.float32)
+    add.replace_input_with(list(add.inputs).index(behind[1]), graph.constant(moved, "bias"))
+    return biased[0]
 
 
 def fix_repetitions(graph: Graph, context: Context) -> None:

@@ -1,8 +1,10 @@
 """What an interrupt leaves: status 130, the command that resumes, finished parts, and the same result in the end."""
 
+import io
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 # Runs a command with parts of one sentence, and gets a signal after its first part
@@ -38,6 +40,22 @@ class Interrupt(importlib.abc.MetaPathFinder):
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupt())
+sys.argv = ["negengine", "compare", "nowhere"]
+main()
+"""
+TURNED = """
+import os, signal, sys
+import polars as pl
+from negengine.engine.cli import main as program
+from negengine.engine.cli.__main__ import main
+
+def stopped():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        raise {error} from None
+
+program._refuse_wrong_words = stopped
 sys.argv = ["negengine", "compare", "nowhere"]
 main()
 """
@@ -93,3 +111,21 @@ def test_an_interrupt_while_importing_is_not_a_traceback(name):
     command = [sys.executable, "-c", IMPORTING.format(name=name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "negengine: interrupted\n")
+
+
+@pytest.mark.parametrize("error", ["pl.exceptions.PanicException('Err: KeyboardInterrupt')", "OSError('a file')"])
+def test_an_interrupt_that_another_library_turns_into_its_own_error_is_one(error):
+    """As Polars does: a signal while it reads from an object of Python is an error of the file."""
+    done = subprocess.run(
+        [sys.executable, "-c", TURNED.format(error=error)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "negengine: interrupted\n")
+
+
+def test_polars_turns_an_interrupt_into_an_error_of_the_file():
+    class Stopped(io.BytesIO):
+        def write(self, *_):
+            raise KeyboardInterrupt
+
+    with pytest.raises(pl.exceptions.PolarsError):
+        pl.DataFrame({"a": [1]}).write_parquet(Stopped())

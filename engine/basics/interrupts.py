@@ -1,0 +1,29 @@
+"""How a person or a batch system stops the program: at once, by an exception.
+
+Another library that calls Python can turn this exception into one of its own, such as Polars into a panic, or into an
+error of a file that is sound. So it is noted that there was one.
+"""
+
+import signal
+from types import FrameType
+from typing import NoReturn
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Ctrl-C, the stop of a batch system, a closed terminal
+_noted: list[int] = []
+
+
+def watch_interrupts() -> None:
+    """Let signals that stop the program be exceptions. Those that are ignored, as `nohup` does, stay so."""
+    for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    _noted.append(number)
+    raise KeyboardInterrupt
+
+
+def was_interrupted() -> bool:
+    """Whether a signal has stopped the program: what is raised now comes from that."""
+    return bool(_noted)
