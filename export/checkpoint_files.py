@@ -68,5 +68,4 @@ def training_of(source: Source) -> dict[str, Any]:
     except InputError:  # a record that was edited or damaged counts for nothing
         return {}
     result = {key: value for key, value in found.result.items() if key != "history"}
-    hub = {"hub": found.metadata["hub"]} if "hub" in found.metadata else {}
-    return {"training": {"command": found.kind, **found.identity, **hub, **result}}
+    return {"training": {"command": found.kind, **found.identity, **result}}

@@ -32,14 +32,11 @@ class Needs:
     def __str__(self) -> str:
         return f"needs about {self.memory / 1e9:.1f} GB of memory and {self.disk / 1e9:.1f} GB of disk"
 
-    def check(self, work: str, folder: Path, remedy: str = _ELSEWHERE, memory: float | None = None) -> str:
-        """Say what is free; an InputError if a work needs more of the memory, or of the disk of its folder.
-
-        `memory` is what is free of it, by default of this machine's.
-        """
-        memory, disk = free_memory() if memory is None else memory, free_disk(folder)
+    def check(self, work: str, folder: Path) -> str:
+        """Say what is free; an InputError if a work needs more memory, or more of the disk of its folder."""
+        memory, disk = free_memory(), free_disk(folder)
         if self.memory > memory:
-            raise InputError(f"{work} {self}, but only {memory / 1e9:.1f} GB of memory are free: {remedy}")
+            raise InputError(f"{work} {self}, but only {memory / 1e9:.1f} GB of memory are free: {_ELSEWHERE}")
         if self.disk > disk:
             said = f"only {disk / 1e9:.1f} GB are free in {folder}: make room or give another --output"
             raise InputError(f"{work} {self}, but {said}")

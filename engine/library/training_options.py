@@ -14,7 +14,6 @@ _PAPER = "(default: as in the paper)"
 _PATIENCE = f"Stop if the score on the dev set does not rise for N epochs, and keep the best epoch {_PAPER}."
 _RATE = f"The highest learning rate {_PAPER}."
 _LENGTH = f"Largest number of tokens in an example {_PAPER}."
-_SEEDS = "Train N times: with --seed, with the seed after it, and so on (default: once)."
 _LIMIT = "Train on N examples drawn at random (default: all)."
 _STEPS = "Steps between two checkpoints (default: 500)."
 _REVISION = "Branch, tag or commit of MODEL on the hub (default: main)."
@@ -33,7 +32,6 @@ class TrainingOptions:
     max_length: Annotated[int | None, Option(_LENGTH, metavar="N", minimum=8)] = None
     patience: Annotated[int | None, Option(_PATIENCE, metavar="N", minimum=1, maximum=10_000)] = None
     seed: Annotated[int, Option("Seed for all random choices.", "N", minimum=0, maximum=_LARGEST_SEED)] = 42
-    seeds: Annotated[int | None, Option(_SEEDS, "N", minimum=1, maximum=1_000)] = None
     limit: Annotated[int | None, Option(_LIMIT, metavar="N", minimum=1)] = None
     save_steps: Annotated[int | None, Option(_STEPS, metavar="N", minimum=1)] = None
     revision: Annotated[str | None, Option(_REVISION, metavar="NAME")] = None
@@ -81,25 +79,24 @@ class NliTask(StrEnum):
     MNLI = "mnli"
 
 
-_GLUE = "Folder with train.tsv and dev.tsv of GLUE (default: fetched from the hub)."
+_GLUE = "Folder with train.tsv and dev.tsv of GLUE, or with the JSON lines of SNLI or MNLI."
 _NEGATION = "Also learn this part of the pairs with negation, such as 0.7; hold the others out (default: none)."
 _PAIRS = "Folder of the pairs with negation (default: where `data get` put them)."
-_EVALUATE = "Export and test each classifier; print the figures beside the paper's."
+_EVALUATE = "Export and test the classifier; print the figures beside the paper's."
 
 
 @dataclass(frozen=True, kw_only=True)
 class NliOptions(TrainingOptions):
     """Train a classifier of text pairs, with or without pairs with negation.
 
-    The result is a checkpoint for `negengine export`. The default settings are those of Hossain and others (2020). With
-    --seeds and --negation, each seed trains two classifiers, with and without these pairs, and the two are compared.
+    The result is a checkpoint for `negengine export`. The default settings are those of Hossain and others (2020).
     To resume a stopped training, run the same command again.
     Example: negengine nli train bert-base-cased --task rte --data glue/RTE --negation 0.7 -o models/rte
     """
 
     model: Annotated[str, Option("The encoder to start from: a hub id, a local folder, or mini.", metavar="MODEL")]
     task: Annotated[str, Option("The task to learn.", kind=NliTask, flags=("--task",))]
-    data: Annotated[Path | None, Option(_GLUE, metavar="DIR")] = None
+    data: Annotated[Path, Option(_GLUE, metavar="DIR", flags=("--data",))]
     negation: Annotated[float | None, Option(_NEGATION, metavar="FRACTION")] = None
     negation_data: Annotated[Path | None, Option(_PAIRS, metavar="DIR")] = None
     new_pooler: Annotated[bool, Option("If MODEL has no pooler, begin with one of random weights.")] = False

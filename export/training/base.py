@@ -18,7 +18,7 @@ from ..families import longest_input
 from ..inventory import read_weights
 from ..quiet import quiet
 from ..source import Source, locate
-from ..weight_files import SAFE, readable_files, tensors_of, weight_files
+from ..weight_files import readable_files
 
 _POOLER = ".pooler."  # in the names of its weights
 
@@ -58,16 +58,7 @@ class Base:
             config.problem_type = None
             if tokenizer.pad_token_id is None:
                 raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
-            found = cls(source, head, config, tokenizer, names, order, allow_pickle, new_pooler)
-            files = weight_files(source) or []  # none where they are not known before the weights are read
-            is_known = bool(files) and all(path.suffix == SAFE for path in files)
-            tensors = tensors_of(files) if is_known else {}
-            if not new_pooler and is_known and not any(_POOLER in f".{name}" for name in tensors):
-                with torch.device("meta"):  # no weights are made
-                    needed = head.loader.from_config(config, trust_remote_code=False).state_dict()
-                if pooler := sorted(name for name in needed if _POOLER in name):
-                    raise found._lacks_pooler(pooler[0])
-            return found
+            return cls(source, head, config, tokenizer, names, order, allow_pickle, new_pooler)
 
     @property
     def name(self) -> str:
@@ -96,7 +87,9 @@ class Base:
         if wrong:
             raise InputError(f"{self.name}: {wrong[0]} has another size than config.json says")
         if (pooler := sorted(key for key in lacking if _POOLER in key)) and not self.new_pooler:
-            raise self._lacks_pooler(pooler[0])
+            said = f"its weights lack the pooler ({pooler[0]}), which the classifier reads"
+            remedy = "give a checkpoint that has it, or --new-pooler to begin with random weights"
+            raise InputError(f"{self.name}: {said}: {remedy}")
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
         self._fit_labels(model, {*report["missing_keys"]}, {*report["mismatched_keys"]}, say)
@@ -132,7 +125,3 @@ class Base:
             with torch.no_grad():
                 for parameter in layer.parameters():
                     parameter.copy_(parameter[list(self.order)].clone())
-
-    def _lacks_pooler(self, weight: str) -> InputError:
-        said = f"its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that has it"
-        return InputError(f"{self.name}: {said}, or --new-pooler to begin with random weights")

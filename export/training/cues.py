@@ -6,14 +6,15 @@ the word's label, the others none.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
@@ -21,24 +22,33 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
+from ...engine.basics.paths import shell_command
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
+from ...engine.experiments.finished_run import published
 from ...engine.inference.devices.cpu import CPU
 from ...engine.inference.exported import load_exported
+from ...engine.library.shown import Shown
 from ...engine.library.training_options import CueOptions
 from ...engine.runs.progress import Reporter
+from ...engine.views import Column, Table
 from ..build import build
 from ..tasks import TOKEN_CLASSIFICATION
 from .base import Base
-from .cue_scores import MarkedSentence, read_columns, score
-from .cues_tables import ALL, EXPORTED, CueTraining, TrainedDetector
+from .cue_scores import CueCounts, MarkedSentence, read_columns, score
 from .fit import Batch, Job, train
 from .settings import Place, settings_of
 
 DEFAULTS = {"epochs": 60, "batch_size": 8, "learning_rate": 3e-5, "max_length": 128, "patience": 6}
 _DEV_SHARE = 0.15  # of the sentences, where no dev file is given: appendix A of the paper
 _SHOWN = 3  # cues in a message
+EXPORTED = "onnx"  # the folder of the export in the folder of a training
+PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
+ALL = "all"
+_MEASURES = ("precision", "recall", "f1")
+_COUNTED = ("gold", "system", "true_positives", "false_positives", "false_negatives", *_MEASURES, "precision_b", "f1_b")
+_CHOSEN = "the epoch was chosen by its F1 on dev, so this F1 on dev is on average too high"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,35 +109,99 @@ def _digest(sentences: Sequence[MarkedSentence]) -> str:
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
-def train_cues(options: CueOptions) -> CueTraining:
-    """Train a detector, or several with different seeds; errors as of `Corpus.read`, `train` and `build`."""
+def train_cues(options: CueOptions) -> "CueTraining":
+    """Train a detector; errors as of `Corpus.read`, `train` and `build`."""
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
-    corpus = Corpus.read(options)
+    corpus, folder = Corpus.read(options), options.output
     if lost := corpus.lost():
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)
     given: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle}
     base = Base.find(options.encoder, TOKEN_CLASSIFICATION.head, LABELS, **given)
-    trained = []
-    for number in range(options.seeds or 1):
-        seed = options.seed + number
-        own = replace(options, seed=seed, output=options.output / f"seed-{seed}" if options.seeds else options.output)
-        settings = settings_of(own, DEFAULTS, place, base.longest)
-        make_job = partial(_job, corpus, base, settings.max_length)
-        record = train("cues train", base, make_job, corpus.identity, settings, place, own, reporter)
-        counts = {}
-        if options.evaluate:  # all cues that the export finds, and those of each kind
-            task, sentences = Task.TOKEN_CLASSIFICATION, corpus.test or corpus.dev
-            exported = load_exported(
-                build(str(own.output), own.output / EXPORTED, task=task, say=reporter.say), task=task
-            )
-            found = CueDetector(exported, CPU, threads=own.threads).find([sentence.words for sentence in sentences])
-            whole, by_kind = score([sentence.cues for sentence in sentences], found)
-            counts = {ALL: whole, **{str(kind): kinds for kind, kinds in by_kind.items()}}
-        trained.append(TrainedDetector(own.output, own.seed, record.result, counts))
+    settings = settings_of(options, DEFAULTS, place, base.longest)
+    make_job = partial(_job, corpus, base, settings.max_length)
+    record = train("cues train", base, make_job, corpus.identity, settings, place, options, reporter)
+    counts = {}
+    if options.evaluate:  # all cues that the export finds, and those of each kind
+        task, sentences = Task.TOKEN_CLASSIFICATION, corpus.test or corpus.dev
+        exported = load_exported(build(str(folder), folder / EXPORTED, task=task, say=reporter.say), task=task)
+        found = CueDetector(exported, CPU, threads=options.threads).find([sentence.words for sentence in sentences])
+        whole, by_kind = score([sentence.cues for sentence in sentences], found)
+        counts = {ALL: whole, **{str(kind): kinds for kind, kinds in by_kind.items()}}
     sizes = {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(corpus.test)}
-    return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
+    on = "test" if corpus.test else "dev"
+    return CueTraining(folder, base.name, sizes, settings.seed, record.result, counts, on)
+
+
+@dataclass(frozen=True, eq=False)
+class CueTraining(Shown):
+    """A trained detector."""
+
+    folder: Path
+    encoder: str
+    sizes: Mapping[str, int]  # part of the corpus → its sentences
+    seed: int
+    training: Mapping[str, Any]
+    # `all` or the kind of cue → how well its export finds them; empty if that was not asked for
+    evaluated: Mapping[str, CueCounts]
+    on: str
+
+    def tables(self) -> list[Table]:
+        shown = ("folder", "seed", "epochs", "steps")
+        row = {"folder": str(self.folder), "seed": self.seed, **self.training, "f1": self.training["score"]}
+        f1 = Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%")
+        sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
+        trained = Table(
+            title=f"Detector from {self.encoder} (sentences: {sizes})",
+            frame=pl.DataFrame([{name: row[name] for name in (*shown, "f1")}]),
+            columns=[*(Column(name, name) for name in shown), f1],
+            notes=[_CHOSEN],
+        )
+        if not self.evaluated:
+            return [trained]
+        rows = [{"detector": "ours", "cues": kind, **_figures(counts)} for kind, counts in self.evaluated.items()]
+        printed = published("cues")["detector"]
+        rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
+        schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
+        measures = {"precision": "precision, %", "recall": "recall, %", "f1": "F1, %"}
+        measures |= {"precision_b": "precision B, %", "f1_b": "F1 B, %"}
+        columns = [*(Column(name, name) for name in ("detector", "cues", "gold")), Column("found", "system")]
+        columns += [Column(heading, name, decimals=2, scale=100, unit="%") for name, heading in measures.items()]
+        found = Table(
+            title=f"Cues found by the exported detector on {self.on}",
+            frame=pl.DataFrame(rows, schema=schema | dict.fromkeys(measures, pl.Float64)),
+            columns=columns,
+            notes=[_CHOSEN] if self.on == "dev" else [],
+        )
+        return [trained, found]
+
+    def remarks(self) -> list[str]:
+        said = "cues are counted as the program of the *SEM 2012 shared task does it; the paper's figures hold for the "
+        return [f"{said}test part of CD-SCO only"] if self.evaluated else []
+
+    def closing(self) -> str:
+        command = ["negengine", "export", str(self.folder), "--task", "token-classification"]
+        if self.evaluated:
+            command = ["negengine", "cues", "FILE", "--detector", str(self.folder / EXPORTED)]
+        return f"{self.folder} is written; next, `{shell_command(command)}`"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "encoder": self.encoder,
+            "sentences": dict(self.sizes),
+            "evaluated on": self.on,
+            "epoch_chosen_on_dev": True,
+            "seed": self.seed,
+            "training": dict(self.training),
+            "cues": {kind: _figures(counts) for kind, counts in self.evaluated.items()} or None,
+            "paper": published("cues")["detector"],
+        }
+
+
+def _figures(counts: CueCounts) -> dict[str, Any]:
+    return {name: getattr(counts, name) for name in _COUNTED}
 
 
 def _job(corpus: Corpus, base: Base, max_length: int) -> Job:

@@ -33,10 +33,9 @@ from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
 from ..quiet import quiet
-from ..weight_files import weights_of
 from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
-from .settings import Place, Settings, check_needs, estimate
+from .settings import Place, Settings
 
 SAVE_STEPS = 500  # between two checkpoints within an epoch; each epoch ends with one
 
@@ -65,33 +64,27 @@ class Job:
 
 def train(
     kind: str, base: Base, make_job: Callable[[], Job], data: Mapping[str, Any], settings: Settings, place: Place,
-    options: TrainingOptions, reporter: Reporter, about: Mapping[str, Any] | None = None,
+    options: TrainingOptions, reporter: Reporter,
 ) -> TrainingRecord:  # fmt: skip
     """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
     `kind` is the command, such as `nli train`. `data` is what the result depends on beside model and settings: digests
-    of the data, and what was drawn from them. `about` only goes into the record.
+    of the data, and what was drawn from them.
 
-    Raises InputError if the folder belongs to something else or is in use; memory or disk do not suffice or are full;
-    the weights cannot be read; the texts are too long for the model; the loss is not a number any more.
+    Raises InputError if the folder belongs to something else or is in use; memory or disk are full; the weights cannot
+    be read; the texts are too long for the model; the loss is not a number any more.
     """
     folder = options.output
     refuse_few_open_files()
     if settings.max_length > base.longest:
         raise InputError(f"--max-length {settings.max_length}: {base.name} takes at most {base.longest:,} tokens")
     identity = {**base.identity, **data, **asdict(settings)}
-    with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command, **(about or {})}) as held:
+    with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command}) as held:
         if held.is_finished:
             reporter.say(f"{folder}: this training is finished")
             return held.record
-        if weights := sum((weights_of(base.source) or {}).values()):  # bytes in fp32
-            check_needs(base.name, estimate(weights, base.config, settings), place, folder, settings, reporter)
-        else:
-            reporter.say(f"{base.name}: the size of its weights is not known, so memory and disk are not checked")
-        job = make_job()
-
         save_steps = options.save_steps or SAVE_STEPS
-        model, result = _fit(base, job, settings, place, held, save_steps, reporter, kind)
+        model, result = _fit(base, make_job(), settings, place, held, save_steps, reporter, kind)
 
         def save(staged: Path) -> None:
             model.save_pretrained(staged)

@@ -6,7 +6,7 @@ them counts once its seal is there. The result is moved here from a hidden folde
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -110,21 +110,6 @@ class TrainingFolder:
             pass
         except OSError as error:
             raise unwritable(self.folder / name, error) from error
-
-
-@contextmanager
-def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
-    """Hold the folder of several trainings; each of them has a folder in it, and a record of its own.
-
-    Raises InputError if it holds something else, is held by another process, or cannot be written.
-    """
-    known = {LOCK_FILE, *names}
-    if foreign := [path.name for path in paths_in(folder) if path.name not in known]:
-        told = f"holds {foreign[0]!r}, so it is not a folder of several trainings; choose another --output"
-        raise InputError(f"{folder}: {told}")
-    make_folder(folder)
-    with locked(folder):
-        yield
 
 
 def read_training(folder: Path) -> TrainingRecord:

@@ -1,49 +1,59 @@
-"""`negengine nli train`: from a checkpoint and pairs to classifiers, and to their accuracies beside the paper's."""
+"""`negengine nli train`: from a checkpoint and pairs to a classifier, and to its accuracies beside the paper's."""
 
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
-from msgspec import to_builtins
 from numpy.typing import NDArray
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
-from ...engine.experiments.nli.nli import NliRun, nli
-from ...engine.experiments.nli.nli_pairs import SOURCES, scheme_of
+from ...engine.experiments.finished_run import fraction, published
+from ...engine.experiments.nli.nli import CHOSEN, NliRun, nli
+from ...engine.experiments.nli.nli_figures import WITH_CUE
+from ...engine.experiments.nli.nli_pairs import KINDS, NEW, SOURCES, scheme_of
 from ...engine.library.model import export
+from ...engine.library.shown import Shown
 from ...engine.library.training_options import NliOptions
-from ...engine.requests.items import ORIGINAL
+from ...engine.requests.items import ALL, ORIGINAL
+from ...engine.requests.summary import COMPARES
 from ...engine.runs.progress import Reporter
+from ...engine.views import Column, Table
+from ..checkpoint_files import TrainingRecord
 from ..tasks import TEXT_CLASSIFICATION
 from ..trace import exporter_of
 from .base import Base
 from .fit import Batch, Job, train
-from .folder import hold_several
-from .nli_pairs import HELD_OUT, Example, NliData, read_data, write_held_out
-from .nli_tables import NEGATION, NliTraining, Trained
-from .settings import Place, settings_of
+from .nli_pairs import Example, NliData, read_data, write_held_out
+from .settings import Place, Settings, settings_of
 
 ONNX, RUN = "onnx", "nli"  # folders of an evaluated classifier: its export, and the engine's run
 FAMILY = "bert"  # whose settings the families get that the paper does not have
+NEGATION = "negation"  # what a classifier learns from beside the original pairs
 _PAPER: dict[str, Any] = tomllib.loads((Path(__file__).parent / "nli.toml").read_text("utf-8"))
+_PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
+# Condition, split, and what a table calls the pairs.
+_ROWS = (
+    (ORIGINAL, ALL, "dev"),
+    (ORIGINAL, WITH_CUE, "dev, cues"),
+    *((NEW, kind, kind) for kind in KINDS),
+    (NEW, ALL, "all"),
+)
 
 
-def train_nli(options: NliOptions) -> NliTraining:
-    """Train classifiers of sentence pairs (Hossain et al. 2020, sections 6.1 and 6.2).
-
-    One classifier goes to `options.output` itself. Several seeds get a folder each; with `negation`, each seed is
-    trained without these pairs, too, so that the two can be compared.
+def train_nli(options: NliOptions) -> "NliTraining":
+    """Train a classifier of sentence pairs (Hossain et al. 2020, sections 6.1 and 6.2).
 
     Raises InputError if an option, a file or the checkpoint is wrong; the folder belongs to something else; memory or
-    disk do not suffice.
+    disk are full.
     """
     source = options.task.upper()
     if options.negation_data is not None and options.negation is None and not options.evaluate:
@@ -60,44 +70,136 @@ def train_nli(options: NliOptions) -> NliTraining:
     own = {"max_length": _PAPER["max_length"]} | plain | found.get(base.config.model_type, found.get(FAMILY, {}))
     settings = settings_of(options, own, place, base.longest)
     pairs = read_data(source, options, reporter.say)
-    encode = pair_encoder(base.tokenizer, settings.max_length)
-    about = {"hub": to_builtins(pairs.hub)} if pairs.hub else None
-    conditions = (ORIGINAL,) if options.negation is None else (ORIGINAL, NEGATION)
-    planned = [(options.output, conditions[-1], options.seed)]  # folder, condition and seed of each classifier
-    if options.seeds is not None:
-        planned = [
-            (options.output / condition / f"seed-{number}", condition, number)
-            for number in range(options.seed, options.seed + options.seeds)
-            for condition in conditions
-        ]
-    done = []
-    with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
-        for folder, condition, seed in planned:
-            added = condition == NEGATION
-            if options.seeds is not None:
-                reporter.say(f"seed {seed}, {'with' if added else 'without'} pairs with negation: {folder}")
-            job = partial(Job, pairs.examples(with_negation=added), pairs.dev, encode, accuracy)
-            data, own_seed = pairs.identity_of(with_negation=added), replace(settings, seed=seed)
-            here = replace(options, output=folder, seed=seed)
-            record = train("nli train", base, job, data, own_seed, place, here, reporter, about)
-            done.append(Trained(folder, condition, seed, record))
-        held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
-        if options.evaluate:
-            new = held_out or options.negation_data
-            done = [_evaluated(one, new, pairs, settings.max_length, options) for one in done]
-    return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
+    job = partial(Job, pairs.examples(), pairs.dev, pair_encoder(base.tokenizer, settings.max_length), accuracy)
+    record = train("nli train", base, job, pairs.identity, settings, place, options, reporter)
+    held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
+    run = _evaluated(pairs, held_out or options.negation_data, settings, options) if options.evaluate else None
+    return NliTraining(options.output, pairs, base.config.model_type, settings, record, run, options.negation)
 
 
-def _evaluated(one: Trained, new: Path | None, pairs: NliData, max_length: int, options: NliOptions) -> Trained:
-    """The classifier with its evaluation: exported, and run on the dev set and on pairs with negation."""
-    exported = export(str(one.folder), one.folder / ONNX, task=Task.TEXT_CLASSIFICATION, progress=options.progress)
-    given: dict[str, Any] = {"progress": options.progress, "verbose": options.verbose, "max_length": max_length}
-    if options.command:
-        given["command"] = options.command
-    original = {pairs.source: pairs.dev_file}
-    run = nli(exported, data=new, source=pairs.source, original=original, output=one.folder / RUN, **given)
+def _evaluated(pairs: NliData, new: Path | None, settings: Settings, options: NliOptions) -> NliRun:
+    """The run of the exported classifier on the dev set and on pairs with negation."""
+    folder = options.output
+    exported = export(str(folder), folder / ONNX, task=Task.TEXT_CLASSIFICATION, progress=options.progress)
+    given: dict[str, Any] = {"progress": options.progress, "verbose": options.verbose}
+    given |= {"command": options.command} if options.command else {}
+    given |= {"max_length": settings.max_length, "original": {pairs.source: pairs.dev_file}}
+    run = nli(exported, data=new, source=pairs.source, output=folder / RUN, **given)
     assert isinstance(run, NliRun)  # noqa: S101 - no shard was asked for
-    return replace(one, run=run)
+    return run
+
+
+@dataclass(frozen=True, eq=False)
+class NliTraining(Shown):
+    """A trained classifier; it is evaluated by the engine, or nobody asked for that."""
+
+    folder: Path
+    pairs: NliData
+    family: str
+    settings: Settings
+    record: TrainingRecord
+    run: NliRun | None
+    negation: float | None  # the part of the pairs with negation that was learned; None for none
+
+    @property
+    def learned(self) -> str:
+        return ORIGINAL if self.negation is None else NEGATION
+
+    def tables(self) -> list[Table]:
+        return [self.training_table(), *([self.accuracy_table()] if self.run is not None else [])]
+
+    def training_table(self) -> Table:
+        """One row; dev: the accuracy on the dev set in PyTorch, a fraction."""
+        shown = ("learned", "seed", "epochs", "steps")
+        known = {"learned": "original" if self.negation is None else "with new", "seed": self.settings.seed}
+        known |= self.record.result
+        row = {name: known[name] for name in shown} | {"dev": known["score"], "folder": str(self.folder)}
+        dev = Column("dev", "dev", unit="%", **_PERCENT)
+        return Table(
+            title=f"Classifier trained on {self.pairs.source}",
+            frame=pl.DataFrame([row]),
+            columns=[*(Column(name, name) for name in shown), dev, Column("folder", "folder")],
+            notes=["dev: accuracy in PyTorch, in percent, of the epoch that was kept", *self._on_tests()],
+        )
+
+    def _on_tests(self) -> list[str]:
+        """Which rows do not count, and what makes an accuracy on dev or on held-out pairs too high."""
+        return [*([CHOSEN] if self.settings.patience is not None else []), *self.pairs.notes]
+
+    @property
+    def accuracies(self) -> pl.DataFrame:
+        """The figures of the evaluation, one row for each kind of pairs; all but n are fractions.
+
+        The columns are condition, split, pairs, n, accuracy, low, high (95 % interval over pairs), and the lowest and
+        the highest accuracy that the paper prints for such pairs: paper_low, paper_high, and paper as a text.
+        """
+        assert self.run is not None  # noqa: S101 - who asks has looked
+        rows = []
+        for condition, split, label in _ROWS:
+            of = {"condition": condition, "split": split, "metric": "accuracy"}
+            for found in self.run.summary.filter(~COMPARES, **of).to_dicts():
+                is_all_new = (condition, split) == (NEW, ALL)
+                name = f"{label} {'new' if self.negation is None else 'held out'}" if is_all_new else label
+                row = {"condition": condition, "split": split, "pairs": name, "n": found["n"]}
+                row |= {"accuracy": found["value"], "low": found["low"], "high": found["high"]}
+                rows.append(row | self._paper(condition, split))
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def accuracy_table(self) -> Table:
+        """The accuracies beside those of the paper's Table 7, or of its Table 8 with the new pairs."""
+        notes = ["paper: Table 7 for models of this architecture"]
+        if self.negation is not None:
+            notes = ["paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models"]
+            if without := published("nli")[self.pairs.source]["held_out"].get(ORIGINAL):
+                notes.append(f"paper, all held out, without the new pairs in the training: {_span(without)}")
+        if self.negation is not None and self.negation != 0.7:
+            notes.append(f"ours is trained with {100 * self.negation:.0f} % of the new pairs, the paper's with 70 %")
+        return Table(
+            title=f"Accuracy on {self.pairs.source} after training (%)",
+            frame=self.accuracies,
+            columns=[
+                *(Column(name, name, wrap=False) for name in ("pairs", "n")),
+                Column("accuracy", "accuracy", low="low", high="high", **_PERCENT),
+                Column("paper", "paper", wrap=False),
+            ],
+            notes=[*notes, "95 % intervals over pairs, of one seed", *self._on_tests()],
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "task": self.pairs.source,
+            "negation": self.negation,
+            "settings": asdict(self.settings),
+            "data": self.pairs.identity,
+            "shared_sentences": self.pairs.shared,
+            "epoch_chosen_on_dev": self.settings.patience is not None,
+            "learned": self.learned,
+            **self.record.result,
+            "accuracy": self.accuracies.to_dicts() if self.run is not None else [],
+        }
+
+    def closing(self) -> str:
+        folder = shlex.quote(str(self.folder))
+        then = f"negengine show {folder}/nli --failed" if self.run else f"negengine export {folder} -o {folder}/onnx"
+        return f"{self.folder}: the classifier is written; next, `{then}`"
+
+    def _paper(self, condition: str, split: str) -> dict[str, Any]:
+        """What the paper prints for such pairs after the same training; equal ends where it is one accuracy."""
+        paper: Mapping[str, Any] = published("nli")[self.pairs.source]
+        if self.negation is None:
+            ends = [paper["accuracy"][condition][split].get(self.family)] * 2
+        else:
+            ends = paper["held_out"][NEGATION] if (condition, split) == (NEW, ALL) else [None]
+        if None in ends:
+            return dict.fromkeys(("paper_low", "paper_high", "paper"))
+        low, high = map(fraction, ends)
+        return {"paper_low": low, "paper_high": high, "paper": _span(ends)}
+
+
+def _span(ends: Sequence[float]) -> str:
+    """In percent, as the paper prints them."""
+    return "-".join(f"{end:.1f}" for end in dict.fromkeys(ends))
 
 
 def pair_encoder(tokenizer: PreTrainedTokenizerFast, max_length: int) -> Callable[[Sequence[Example]], Batch]:

@@ -1,24 +1,16 @@
-"""What the result of a training depends on beside the model and the data, where it runs, and what it needs there.
-
-For each weight: itself, its gradient and two moments of AdamW, in fp32. For a batch of b texts of s tokens, a layer of
-width h with a heads: s b h (34 + 5 a s / h) values of 2 bytes, in fp32 of 4 (Korthikanti et al. 2022, section 4.1).
-"""
+"""What the result of a training depends on beside the model and the data, and where it runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PretrainedConfig
 
 from ...engine.basics.choices import Precision
 from ...engine.basics.errors import InputError
 from ...engine.basics.limits import cpu_threads
 from ...engine.library.training_options import TrainingOptions
-from ...engine.runs.progress import Reporter
-from ..needs import Needs
 
 
 @dataclass(frozen=True)
@@ -84,31 +76,3 @@ def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Pl
         given["precision"] = "bf16" if torch.cuda.is_bf16_supported() else "fp16"
     known = {**defaults, "max_length": min(defaults["max_length"], longest)}
     return Settings(**known | {name: value for name, value in given.items() if value is not None})
-
-
-_BYTES_PER_WEIGHT = 16  # weight, gradient, two moments
-_BYTES_ON_DISK = 12  # of a checkpoint: weight, two moments
-_CHECKPOINTS = 3  # on the disk at once, for an instant
-_LIBRARIES = 0.9e9  # Python with PyTorch
-_BYTES_OF_WEIGHT = 4
-
-
-def estimate(weights: float, config: PretrainedConfig, settings: Settings) -> Needs:
-    """What a training of a model needs, whose weights have so many bytes in fp32."""
-    parameters = weights / _BYTES_OF_WEIGHT
-    layers, width, tokens = int(config.num_hidden_layers), int(config.hidden_size), settings.max_length
-    heads = int(getattr(config, "num_attention_heads", 0))  # FNet has none
-    in_half = tokens * settings.batch_size * width * (34 + 5 * heads * tokens / width)  # of a layer; texts are longest
-    activations = layers * in_half * (2 if settings.precision == "fp32" else 1)
-    memory = _BYTES_PER_WEIGHT * parameters + activations
-    return Needs(memory, (_CHECKPOINTS * _BYTES_ON_DISK + _BYTES_OF_WEIGHT) * parameters)
-
-
-def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: Settings, reporter: Reporter) -> None:
-    """Say what a training needs. Raises InputError if too little disk, or memory of the device, is free."""
-    is_gpu = place.device == "cuda"
-    needs = needs if is_gpu else replace(needs, memory=needs.memory + _LIBRARIES)
-    free = float(torch.cuda.mem_get_info()[0]) if is_gpu else None
-    reporter.say(f"{name}: training it {needs}")
-    work = f"{name}: training it with batches of {settings.batch_size}"
-    needs.check(work, folder, "take a smaller --batch-size or --max-length, or a smaller model", free)

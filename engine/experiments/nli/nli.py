@@ -189,15 +189,12 @@ def training_told(training: Mapping[str, Any] | None) -> str:
     if type(training.get("patience")) is int:
         settings += f", the best epoch on dev with a patience of {training['patience']}"
     learned = f"{training['limit']:,} pairs of the" if type(training.get("limit")) is int else "the"
-    hub, copy = training.get("hub"), ""
-    if isinstance(hub, Mapping):
-        copy = f" ({hub.get('repository')} on the hub, revision {hub.get('revision')})"
     fraction = training.get("negation")
     added = ""
     if isinstance(fraction, float):
         added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
     return (
-        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{copy}{added} "
+        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{added} "
         f"({TRAINER}; {settings}). "
     )
 

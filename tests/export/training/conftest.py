@@ -36,11 +36,15 @@ def negation(once):
 
 @pytest.fixture(scope="session")
 def evaluated(once, encoder, glue, negation):
-    """Two seeds in both conditions, evaluated by the engine; tests do not change it."""
+    """A training without pairs with negation, and one with them, evaluated by the engine; tests do not change them."""
 
     def make(folder):
-        given = {"negation": 0.7, "negation_data": negation, "evaluate": True, "seeds": 2, **SETTINGS}
-        return train_nli(NliOptions(model=str(encoder()), task="rte", data=glue, output=folder / "out", **given))
+        given = {"negation_data": negation, "evaluate": True, "task": "rte", "data": glue, **SETTINGS}
+        shares = {"original": None, "negation": 0.7}
+        return {
+            name: train_nli(NliOptions(model=str(encoder()), output=folder / name, negation=share, **given))
+            for name, share in shares.items()
+        }
 
     return make(once("nli-trained", make))
 

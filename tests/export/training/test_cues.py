@@ -13,7 +13,6 @@ from negengine.engine.library.training_options import CueOptions
 from negengine.export.training.cue_scores import read_columns
 from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with
 from negengine.export.training.folder import read_training
-from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 pytestmark = pytest.mark.long
@@ -46,7 +45,7 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(on
     """Not a result about language: see `synthetic_cues`. A finished training is evaluated again, not trained again."""
     trained = once("trained-cues", train)
     result = train(trained)
-    found = result.detectors[0].evaluated
+    found = result.evaluated
     assert list(found) == ["all", *Kind]
     assert found["all"].gold > 60
     assert all(counts.gold > 10 and counts.f1 > 0.9 for counts in found.values())
@@ -56,20 +55,12 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(on
     assert [table.notes for table in result.tables()] == [chosen, []]  # the second one is of the test part
     document = json.loads(json.dumps(result.document()))
     assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
-    assert document["detectors"][0]["cues"]["all"]["gold"] == found["all"].gold
+    assert document["cues"]["all"]["gold"] == found["all"].gold
     gold, words = [], []
     for name in TEST_FILES:
         gold += synthetic_cues.columns(path := trained.parent / "synthetic-cues" / name)
         words += [list(own.words) for own in read_columns(path)]
     assert astuple(found["all"]) == synthetic_cues.counted(gold, found_by_transformers(trained, words))
-
-
-def test_several_seeds_have_folders_of_their_own(train, tmp_path):
-    result = train(tmp_path / "out", seeds=2, epochs=1, limit=40)
-    assert [one.folder.name for one in result.detectors] == ["seed-42", "seed-43"]
-    weights = [load_file(one.folder / "model.safetensors")["classifier.weight"] for one in result.detectors]
-    assert not torch.equal(*weights)
-    assert result.remarks()[0].startswith("F1 of 2 seeds: mean")
 
 
 def test_files_without_cues_or_of_another_task_are_refused_and_cues_that_labels_cannot_express_told(train, tmp_path):

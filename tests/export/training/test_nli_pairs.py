@@ -3,9 +3,7 @@
 import json
 from dataclasses import replace
 
-import polars as pl
 import pytest
-from hub_here import COMMITS, serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
 from negengine.engine.library.training_options import NliOptions
@@ -67,11 +65,12 @@ def test_json_lines_of_the_authors_are_read_as_the_table_of_glue(tmp_path, share
 def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation):
     without = read("RTE", write(tmp_path))
     found = read("RTE", tmp_path, negation=0.7, negation_data=negation)
-    sizes = [len(found.examples(with_negation=each)) for each in (False, True)]
+    sizes = [len(own.examples()) for own in (without, found)]
     assert (*sizes, len(found.negation.train), len(found.dev)) == (6, 6 + 126, 126, 6)
-    # what a training without negation depends on is not changed by it
-    assert found.identity_of(with_negation=False) == without.identity_of(with_negation=False) == without.identity
-    assert found.identity_of(with_negation=True)["negation"] == 0.7
+    assert found.identity.items() - without.identity.items() == {
+        ("negation", 0.7),
+        ("negation sha256", found.identity["negation sha256"]),
+    }
     (tmp_path / "dev.tsv").write_text(rows(1))
     after = read("RTE", tmp_path).identity
     assert {key for key in after if without.identity[key] != after[key]} == {"dev sha256"}
@@ -149,86 +148,9 @@ def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_cou
     tried = (read("RTE", tmp_path, negation=0.8, negation_data=folder, seed=seed) for seed in range(40))
     found = next(own for own in tried if {pair.item // 3 for pair in own.negation.train} & {0, 8} == {0})
     held_out = {"pairs": len(found.negation.held_out), "train": 1, "added": 0}
-    assert found.shared.counts == {"dev": {"pairs": 6, "train": 3, "added": 3}, "held out": held_out}
+    assert found.shared == {"dev": {"pairs": 6, "train": 3, "added": 3}, "held out": held_out}
     said = "dev: of 6 pairs, 3 share a sentence with a pair of train.tsv"
-    assert found.shared.sentences()[0] == f"{said}, 3 with an added pair"
-    without = read("RTE", tmp_path, evaluate=True, negation_data=folder).shared
-    assert without.counts["new"] == {"pairs": 27, "train": 1, "added": 0}
-    assert without.sentences()[0] == said
-
-
-GLUE, SNLI = "datasets/nyu-mll/glue", "datasets/stanfordnlp/snli"
-
-
-@pytest.fixture
-def hub(use_hub, tmp_path, monkeypatch):
-    """A stand-in; `hub.put(repository, {file: pairs})` adds parquet files."""
-    folders = {name: tmp_path / "hub" / name for name in (GLUE, SNLI)}
-    for folder in folders.values():
-        folder.mkdir(parents=True)
-
-    def put(name, files):
-        for file, pairs in files.items():
-            columns = ("sentence1", "sentence2") if file.startswith("rte") else ("premise", "hypothesis")
-            path = folders[name] / f"{file}.parquet"
-            path.parent.mkdir(exist_ok=True)
-            pl.DataFrame(pairs, schema=[*columns, "label"], orient="row").write_parquet(path)
-
-    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
-    with serve(folders) as served:
-        served.put = put
-        use_hub(served.address)
-        yield served
-
-
-def fetch(source):
-    found = read(source, None)
-    return found.original, found.dev
-
-
-def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, tmp_path):
-    pairs = [("a\tb", "c", 0), ("d", "e\n", 1), ("f", " ", 0), (None, "g", 1)]
-    hub.put(GLUE, {"rte/train-00000-of-00001": pairs, "rte/validation-00000-of-00001": pairs[:1]})
-    wanted = ([("a b", "c", 0), ("d", "e", 1)], [("a b", "c", 0)])
-    found, said, folder = read("RTE", None), [], tmp_path / "data" / "glue-rte"
-    assert (found.original, found.dev) == wanted
-    assert found.hub.files["train.tsv"] == found.identity["train sha256"]
-    read_data("RTE", NliOptions(model="m", output="out", task="rte"), said.append)
-    revision = f"nyu-mll/glue on the hub, revision {COMMITS['main']}"
-    assert f"RTE: {revision}" in said
-    assert "RTE, train.tsv: 2 pairs with an empty sentence do not count" in said
-    text = "index\tsentence1\tsentence2\tgold_label\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n"
-    text += "2\tf\t\tentailment\n3\t\tg\tnot_entailment\n"
-    assert (folder / "train.tsv").read_text() == text
-    (folder / "dev.tsv").write_text("damaged")
-    hub.asked.clear()
-    assert fetch("RTE") == wanted
-    assert hub.asked == []  # the same revision again, which the hub's cache has
-
-
-def test_snli_has_labels_of_its_own_and_mnli_several_files(hub):
-    pairs = [("a", "b", 0), ("c", "d", 1), ("e", "f", 2), ("g", "h", -1)]
-    hub.put(SNLI, {"plain_text/train-00000-of-00001": pairs, "plain_text/validation-00000-of-00001": pairs[:2]})
-    # Numbers of the labels: entailment 0, contradiction 1, neutral 2; on the hub neutral is 1, and -1 is no label.
-    assert fetch("SNLI") == ([("a", "b", 0), ("c", "d", 2), ("e", "f", 1)], [("a", "b", 0), ("c", "d", 2)])
-    files = ("train-0-of-2", "train-1-of-2", "validation_matched-0", "validation_mismatched-0")
-    hub.put(GLUE, {f"mnli/{file}": [(file, "h", 0)] for file in files})
-    assert fetch("MNLI") == ([(file, "h", 0) for file in files[:2]], [(files[2], "h", 0)])
-
-
-def test_another_data_set_than_expected_and_no_network_name_the_option(hub, tmp_path):
-    def said(source):
-        with pytest.raises(InputError) as caught:
-            fetch(source)
-        return str(caught.value)
-
-    advice = "; give GLUE's folder with --data"
-    hub.put(GLUE, {"rte/train-0": [("a", "b", 7)], "rte/validation-0": [("a", "b", 0)]})
-    assert said("RTE") == f"nyu-mll/glue on the hub: unknown label 7{advice}"
-    assert said("MNLI") == f"nyu-mll/glue on the hub has no files mnli/train-*.parquet{advice}"
-    hub.shutdown()
-    hub.server_close()
-    found = said("SNLI")
-    assert found.startswith("stanfordnlp/snli on the hub ")
-    assert found.endswith(advice)
-    assert not list((tmp_path / "data").rglob("*.tsv"))
+    assert found.notes[0] == f"{said}, 3 with an added pair"
+    without = read("RTE", tmp_path, evaluate=True, negation_data=folder)
+    assert without.shared["new"] == {"pairs": 27, "train": 1, "added": 0}
+    assert without.notes[0] == said
