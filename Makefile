@@ -145,7 +145,7 @@ papers: $(READY)  ## every experiment of the four papers with MODEL, small sampl
 bench: $(READY)  ## throughput beside the baselines and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)
 
-gpu: $(READY)  ## measure this machine's GPU in 15 minutes and write gpu.json (ARGS=--rehearse: on the CPU)
+gpu: $(READY)  ## measure this machine's GPU in 15 minutes and write gpu.json (ARGS='--device cpu': try it on the CPU)
 	@$(if $(shell command -v nvidia-smi),,$(BIN)/python $(PIP) -e '.[$(RUNTIME),webgpu]')
 	$(BIN)/negengine bench gpu $(ARGS)
 

@@ -1,17 +1,14 @@
 """`make gpu`: what a GPU does, by CUDA or WebGPU, measured in one command, as one JSON file.
 
 Each step runs in a process of its own with a limit of time, so a step that fails, crashes or hangs does not stop the
-others. Then the main job is measured (`run.py`). With `rehearse` all runs on the CPU with little work.
+others. Then the main job is measured (`run.py`). The CPU can be named as the device, to try the steps with little work.
 """
 
 import json
 import os
-import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,15 +26,14 @@ from ..engine.basics.limits import cpu_threads
 from ..engine.inference.batches import INPUTS, OUTPUTS, sentences_in
 from ..engine.inference.device import choose_device
 from ..engine.inference.devices.cpu import CPU
-from ..engine.inference.devices.cuda import Cuda
-from ..engine.inference.model import Decider, Decisions, MaskedLM
+from ..engine.inference.model import Decisions, MaskedLM
 from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device, placed
 from ..engine.text.token_ids import EncodedSentences
 from ..engine.views import Column, Table
 from .gpu_model import CLASSES, GPUS, Gpu, GraphKernels, by_class
 from .machine import describe
-from .main_job import calibrated, candidates, main_job
+from .main_job import calibrated, candidates, decide_all, main_job
 from .rounds import Say, in_a_process
 from .run import SUBJECT, OfMainJob
 from .shapes import Measured, cache_folder, prepare
@@ -84,51 +80,13 @@ def _graphs(model: Measured, device: Device) -> dict[str, Path]:
     return {device.precision(graph): graph for graph in graphs if graph is not None}
 
 
-def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
-    """In their order."""
-    found = Decisions.empty(len(encoded.expected))
-    for bucket in encoded.buckets:
-        found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
-    return found
-
-
-_SAYS_KERNEL = "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO"
-_KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
-
-
 def placement(model: Measured, device: Device, _sentences: int) -> Found:
-    """Graph → operators by provider, and what ONNX Runtime says of its kernels for attention on CUDA."""
+    """Graph → operators by provider."""
     found: Found = {}
-    few = candidates(main_job(model.exported), 8).encoded
     for graph in _graphs(model, device).values():
-        session = device.session(graph)
-        with _kernels() as said:
-            if device.kind == Cuda.kind:  # others say nothing
-                decide_all(MaskedLM(model.exported, device, graph=graph, batch_tokens=512), few)
-        by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
-        found[graph.name] = {"operators": by_provider, "attention": dict(said)}
+        by_provider = placed(device.session(graph)).items()
+        found[graph.name] = {"operators": {provider: dict(sorted(own.items())) for provider, own in by_provider}}
     return found
-
-
-@contextmanager
-def _kernels() -> Iterator[Counter[str]]:
-    """What the libraries print of their kernels while the block runs, and how often; it is there after the block."""
-    said: Counter[str] = Counter()
-    os.environ[_SAYS_KERNEL] = "1"
-    with TemporaryDirectory() as folder:
-        path, before = Path(folder) / "printed", [os.dup(1), os.dup(2)]
-        sys.stdout.flush()
-        with path.open("wb") as stream:
-            for number in (1, 2):
-                os.dup2(stream.fileno(), number)
-        try:
-            yield said
-        finally:
-            for number, kept in zip((1, 2), before, strict=True):
-                os.dup2(kept, number)
-                os.close(kept)
-            del os.environ[_SAYS_KERNEL]
-            said.update(line.decode(errors="replace") for line in _KERNEL.findall(path.read_bytes()))
 
 
 _RUNS = 10  # of a batch, in the fastest of which each kernel is looked at; the first ones take longer
@@ -212,37 +170,35 @@ def _compared(found: Decisions, reference: Decisions, encoded: EncodedSentences)
 
 STEPS = (
     Step("export", "the models, exported", 5, _prepared),
-    Step("placement", "where each operator runs, and which kernel attention takes", 2, placement),
+    Step("placement", "where each operator runs", 2, placement),
     Step("kernels", "time by kind of kernel, measured and simulated", 2, kernels, timed=True),
     Step("parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3, parity),
 )
-LITTLE = OfMainJob(rounds=1, seconds=0.1, tried=32, fewest=16, ceiling_rounds=1, calibrated=100, limit=60)
 
 
 def measure(
-    models: Sequence[str], output: Path, say: Say, *, device: str = "auto", rehearse: bool = False,
-    steps: Sequence[Step] = STEPS, cache: Path | None = None, whole: bool = True,
+    models: Sequence[str], output: Path, say: Say, *, device: str = "auto", steps: Sequence[Step] = STEPS,
+    cache: Path | None = None,
 ) -> Found:  # fmt: skip
-    """Run all steps, and with `whole` the main job, and give what the file holds, whenever more is known.
+    """Run all steps, and on a GPU the main job, and give what the file holds, whenever more is known.
 
-    Raises InputError if the device does not exist, or is the CPU and this is not a rehearsal, or the file cannot be
-    written.
+    Raises InputError if the device does not exist, or no GPU is found, or the file cannot be written.
     """
-    chosen = CPU if rehearse else choose_device(device)
-    if chosen == CPU and not rehearse:
-        said = "no GPU was found; `negengine doctor` says what is missing, --rehearse runs all steps on the CPU"
+    chosen, folder = choose_device(device), cache or cache_folder()
+    if chosen == CPU and device != "cpu":
+        said = "no GPU was found; `negengine doctor` says what is missing, --device cpu tries all steps on the CPU"
         raise InputError(f"bench gpu: {said}")
     if chosen.is_software:
         say(f"{chosen} is software: its results are compared, and nothing is timed")
-    models = models or (MODELS[:1] if chosen.is_software else MODELS)
-    little, folder = rehearse or chosen.is_software, cache or cache_folder()
+    little = chosen == CPU or chosen.is_software
+    models = models or (MODELS[:1] if little else MODELS)
     place = Place("", Path(), chosen, cpu_threads(), folder)
     document: Found = {
         "negengine gpu": 2,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["negengine", *sys.argv[1:]]),
         "environment": {**describe(chosen), **chosen.hardware(), "software": chosen.is_software},
-        "rehearsal": rehearse,
+        "rehearsal": chosen == CPU,
         "steps": {},
     }
 
@@ -259,9 +215,8 @@ def measure(
         keep({"steps": document["steps"] | {step.name: found}})
         reason = f": {found['why']}" if "why" in found else ""
         say(f"{step.name}: {found['status']} after {found['seconds']:.0f} s{reason}")
-    if whole and not chosen.is_software:
-        effort = LITTLE if rehearse else OfMainJob().quick()
-        given = {"effort": effort, "cache": folder, "say": say, "keep": lambda own: keep({"bench": own})}
+    if not little:
+        given = {"effort": OfMainJob().quick(), "cache": folder, "say": say, "keep": lambda own: keep({"bench": own})}
         keep({"bench": bench_subject(SUBJECT, models, device=str(chosen), **given)})  # type: ignore[arg-type]
     return document
 

@@ -17,11 +17,10 @@ from ..engine.inference.exported import load_exported
 from ..engine.inference.spans import Encoder, Method, causal_logprobs, pseudo_logprobs
 from ..engine.text.lexicon import load_lexicon
 from ..export.quiet import quiet
-from .ours import Fp32
 from .rounds import Effort
 from .shapes import Measured
 from .subject import Measurement, Subject
-from .system import LOOP, Answers, Choice, Items, Place, System
+from .system import LOOP, Answers, Choice, Fp32, Items, Place, System
 from .torch_models import Loop, TorchSystem
 
 CACHED = "PyTorch, loop with KV cache"

@@ -4,6 +4,7 @@ Also a whole selection whose model is open already, for a GPU that is simulated.
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,17 @@ from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.causal import open_language_model
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..engine.inference.mixed import SENTENCES, Mixed, calibrate
-from ..engine.inference.model import Decider
+from ..engine.inference.model import Decider, Decisions
 from ..engine.inference.precision import Models, open_models
 from ..engine.inference.session import Device
+from ..engine.runs.executors import ThisProcess
+from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.masked_stages import PatternDeciders
+from ..engine.runs.progress import Reporter
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern import VERB
 from ..engine.text.pattern_files import load_patterns
 from ..engine.text.token_ids import Bucket, EncodedSentences
-from .ours import silently, with_open_model
 from .system import Answers, Choice, Place, System
 
 Ids = NDArray[np.int32]
@@ -92,15 +95,26 @@ def calibrated(models: Models, sentences: Sentences) -> Mixed | None:
 
 
 def run_selection(selection: Selection, models: Models, decider: Mixed, folder: Path) -> None:
-    """Run a selection from end to end, whose selecting pattern is decided as by a decider."""
+    """Run a selection from end to end in this process, whose selecting pattern is decided as by a decider."""
     pattern = selection.patterns.selecting.name
 
     def use(*_: Any) -> PatternDeciders:  # of each part that is decided at the same time
         own = Mixed(SENTENCES, models.low_precision, models.reference, decider.calibration)
         return PatternDeciders(models, Precision.FP32, {pattern: own})
 
-    given = {"describe": lambda *_: {"device": "cpu"}, "calibrate": lambda *_: {}, "use": use}
-    silently(with_open_model(selection, use(), **given), folder, models.device)
+    opened = copy(selection)
+    known = {"open": use, "describe": lambda *_: {"device": "cpu"}, "calibrate": lambda *_: {}, "use": use}
+    for name, method in known.items():
+        object.__setattr__(opened, name, method)
+    run_stage(opened, folder, Execution(ThisProcess(models.device), reporter=Reporter(silent=True)))
+
+
+def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
+    """In their order."""
+    found = Decisions.empty(len(encoded.expected))
+    for bucket in encoded.buckets:
+        found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
+    return found
 
 
 class _Own(System[Sentences]):
@@ -109,11 +123,7 @@ class _Own(System[Sentences]):
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
         """The top-1 of each sentence, int32 [n]."""
-        found = np.empty(len(work), np.int32)
-        for bucket in work.encoded.buckets:
-            decisions = self._decider.decide(bucket.ids, bucket.mask_position, work.encoded.expected[bucket.rows])
-            found[bucket.rows] = decisions.top1
-        return found
+        return decide_all(self._decider, work.encoded).top1
 
 
 class Reference(_Own):

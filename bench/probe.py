@@ -17,11 +17,10 @@ from ..engine.runs.executors import overlap
 from ..engine.runs.part import EncodedPart
 from ..engine.runs.stage import PartResult
 from ..engine.text.lexicon import load_lexicon
-from .ours import Fp32
 from .rounds import Effort
 from .shapes import Measured
 from .subject import Measurement, Subject
-from .system import LOOP, Answers, Choice
+from .system import LOOP, Answers, Choice, Fp32
 from .torch_models import Loop
 
 TARGETS = ("target", "other")

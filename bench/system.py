@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..engine.basics.errors import InputError
 from ..engine.basics.versions import requirement
+from ..engine.inference.causal import open_language_model
 from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
@@ -146,3 +147,14 @@ class System(ABC, Generic[W]):
     def found(self) -> Mapping[str, Any]:
         """What else a report says about it, as JSON values; asked after the last round."""
         return {}
+
+
+class Fp32(System[W]):
+    """Our reference model, which is open before the clock starts; a subclass says what it does."""
+
+    name, said = OURS, "batches of a fixed number of tokens on each core"
+    ours = True
+
+    def open(self, place: Place) -> None:
+        self._exported = load_exported(place.exported)
+        self._model = open_language_model(self._exported, place.device, threads=place.threads)

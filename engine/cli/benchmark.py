@@ -41,7 +41,6 @@ class Wanted:
     baseline: Annotated[Sequence[str], Option(_BASELINE + "may be repeated.", "NAME", kind=list[str])] = ()
     simulate: Annotated[bool, Option("For `bench gpu`: simulate a GPU that is not there; MODEL is one model.")] = False
     gpu: Annotated[str, Option(_GPU, "NAME")] = "h200"
-    rehearse: Annotated[bool, Option("For `bench gpu`: try all its steps on the CPU, with little work.")] = False
     output: Annotated[Path | None, Option(_OUTPUT, "FILE", flags=("-o", "--output"))] = None
     device: Annotated[str, Option(f"{devices_help()}.", "DEVICE")] = "auto"
 
@@ -98,10 +97,10 @@ def _subject(wanted: Wanted) -> str:
         given["--device"] = wanted.device != "auto"
     if subject and (refused := [name for name, value in given.items() if value]):
         raise InputError(f"bench {subject}: {refused[0]} is for `bench` without `{subject}`")
-    if subject != GPU and (wanted.rehearse or wanted.simulate):
-        raise InputError(f"bench: --{'rehearse' if wanted.rehearse else 'simulate'} is for `bench gpu`")
-    if wanted.simulate and (wanted.rehearse or wanted.device != "auto" or len(wanted.models) > 2):
-        raise InputError("bench gpu: --simulate takes one model, and no --rehearse and no --device")
+    if subject != GPU and wanted.simulate:
+        raise InputError("bench: --simulate is for `bench gpu`")
+    if wanted.simulate and (wanted.device != "auto" or len(wanted.models) > 2):
+        raise InputError("bench gpu: --simulate takes one model, and no --device")
     return subject
 
 
@@ -117,7 +116,7 @@ def _measured(subject: str, wanted: Wanted) -> tuple[list["Table"], dict[str, An
         from ...bench import gpu
 
         output = wanted.output or Path("gpu.json")
-        found = gpu.measure(list(wanted.models), output, say, device=wanted.device, rehearse=wanted.rehearse)
+        found = gpu.measure(list(wanted.models), output, say, device=wanted.device)
         say(f"{output} is written; please send it to the authors of negengine")
         return [gpu.table(found)], found
     if subject == EXPORT:

