@@ -74,7 +74,10 @@ class Experiment(ABC):
         """What the function of the library does; its parameters stand before the fields. `Score` has others."""
         opening, shared = divided(options)
         shard_of(shared)  # wrong options are refused before a model is looked for
-        return self.run(open_model(model, task=self.task, **opening), shared)
+        return self.run(open_model(model, task=self.task, look=self.look, **opening), shared)
+
+    def look(self) -> None:  # noqa: B027 - not every experiment has data
+        """Look at the data before a model is exported for them; `InputError` if they are wrong."""
 
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
         """What is computed with a model; an `InputError` if an option or a file is wrong."""

@@ -217,6 +217,17 @@ class TableRequested(Requested):
         given = {option: [own] if isinstance(own, str) else own for option, own in named.items()}
         return replace(table, absent=absent_columns(table, given))
 
+    @cached_property
+    def table(self) -> UserTable:
+        """What was given, read once."""
+        try:
+            return self.open(named_place(self.data, self.name) or self.data)
+        except InputError as error:
+            raise InputError("; ".join([str(error), *hidden_set(self.data, self.name)])) from error
+
+    def look(self) -> None:
+        self.columns(self.table)
+
     def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - part of the interface
         """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
         return {}
@@ -251,14 +262,9 @@ class TableRequested(Requested):
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
         results = frozenset({*kind.answers, *self.scores, *self.metrics, *self.written, *self.beside})
-        hides = hidden_set(self.data, self.name)
-        try:
-            table = self.open(named_place(self.data, self.name) or self.data)
-        except InputError as error:
-            raise InputError("; ".join([str(error), *hides])) from error
-        columns = self.columns_for(exported, table)
-        known, labels = self.scan(table, columns, columns.row_faults)
-        labels.notes.extend(hides)
+        columns = self.columns_for(exported, self.table)
+        known, labels = self.scan(self.table, columns, columns.row_faults)
+        labels.notes.extend(hidden_set(self.data, self.name))
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad, results=results)
         asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)
         stage = kind.stage(exported, asking, kind, requests)

@@ -183,9 +183,8 @@ def score_words(
         def put(row: Numbers, token: Numbers, at: Numbers, ids: Ids, logits: Logits) -> None:
             found = Decisions(ids[at], logits[at], np.full(len(at), PRECISIONS.index(model.precision), np.int8))
             _put_decisions(scores, (row, token), found, words.tokens[row, token])
-            advance(len(row))
 
-        yield from _following(model, buckets, words, OUTPUTS, put)
+        yield from _following(model, buckets, words, OUTPUTS, put, advance)
         return scores
     yield from gathered(
         _deciding(model, group, token, np.flatnonzero(group.words.counts > token), scores, advance, filled=filled)
@@ -254,6 +253,7 @@ def _following(
     words: TokenSequences,
     outputs: Sequence[str],
     put: Callable[..., None],
+    advance: Advance,
     *,
     ends: bool = False,
 ) -> Steps[None]:
@@ -267,7 +267,7 @@ def _following(
     row = rows[owner]
     expected = np.zeros(len(row), np.int32) if LOGITS in outputs else words.tokens[row, token]
     asked = owner, first[owner] - 1 + token, expected
-    yield from model.following(texts, asked, outputs, lambda own, *found: put(row[own], token[own], *found))
+    yield from model.following(texts, asked, outputs, lambda own, *found: put(row[own], token[own], *found), advance)
 
 
 def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
@@ -305,10 +305,9 @@ def score_whole_words(
                 if not over.all():
                     expected = words.take(rows[~over]).expected(number)
                     _put(scores, rows[~over], number, own[~over], expected, marks, causal)
-        advance(len(row))
 
     if isinstance(model, CausalLM):
-        finished(_following(model, buckets, words, [LOGITS], put, ends=ends))
+        finished(_following(model, buckets, words, [LOGITS], put, advance, ends=ends))
         return scores
 
     def scoring(group: Expanded, token: int, chosen: NDArray[np.int64]) -> Steps[None]:
@@ -324,6 +323,7 @@ def score_whole_words(
         def summed_up(number: int, logits: list[Logits]) -> None:
             rows = bucket.rows[parts[number]]
             put(rows, np.full(len(rows), token), np.arange(len(rows)), logits[0])
+            advance(len(rows))
 
         asked = [[(bucket.ids[part], bucket.mask_position[part])] for part in parts]
         yield from model.reduce_logits(asked, summed_up)

@@ -1,7 +1,7 @@
 """A model and how it is opened: `ng.load` returns it, exported on first use, and every run function takes it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -76,11 +76,12 @@ class ModelReference:
     opening: Opening = Opening()  # noqa: RUF009 - frozen
     exporting: Mapping[str, Any] = field(default_factory=dict)  # further arguments of `export`
 
-    def open(self, task: str | None) -> Model:
-        """Find the model; it is exported on first use."""
+    def open(self, task: str | None, look: Callable[[], None]) -> Model:
+        """Find the model; it is exported on first use, after a `look` at what it is for."""
         try:
             return find_model(self.folder or self.reference, self.opening, task=task)
         except NotExportedError:
+            look()
             made = export(self.reference, self.aside or self.folder, task=task, **self.exporting)
             return find_model(made, self.opening, task=task)
 
@@ -107,16 +108,23 @@ def find_model(reference: Model | str | Path, opening: Opening | None = None, *,
     return Model(load_exported(reference, task=task), devices, own)
 
 
-def open_model(reference: ModelLike, *, task: str | None = None, **opening: Unpack[OpeningOptions]) -> Model:
+def open_model(
+    reference: ModelLike,
+    *,
+    task: str | None = None,
+    look: Callable[[], None] = lambda: None,
+    **opening: Unpack[OpeningOptions],
+) -> Model:
     """The model of a run function: found, or exported on first use, as `ng.load` does it, with its errors.
 
+    Before an export, `look` refuses what it would be made for in vain.
     Raises a TypeError for what only `load` can say of a model that is open.
     """
     if not isinstance(reference, Model | ModelReference):
-        return ModelReference(str(reference), opening=opening_of(opening)).open(task)
+        return ModelReference(str(reference), opening=opening_of(opening)).open(task, look)
     if opening:
         raise TypeError(f"{reference} is open already: give {' and '.join(opening)} to `load`, which opened it")
-    return find_model(reference, task=task) if isinstance(reference, Model) else reference.open(task)
+    return find_model(reference, task=task) if isinstance(reference, Model) else reference.open(task, look)
 
 
 def load(

@@ -302,9 +302,16 @@ class Cues(Experiment):
     def paths(self) -> list[Path]:
         return [Path(file) for file in ([self.files] if isinstance(self.files, str | Path) else self.files)]
 
+    @cached_property
+    def texts(self) -> tuple[TextFile, ...]:
+        return tuple(TextFile.scan(path) for path in self.paths)
+
+    def look(self) -> None:
+        self.texts  # noqa: B018 - read once
+
     def stage(self, exported: ExportedModel) -> CueStage:
         encoder_of(exported)  # refuses another model
-        return CueStage(exported, tuple(TextFile.scan(path) for path in self.paths))
+        return CueStage(exported, self.texts)
 
     def without_model(self) -> CueShares:
         return CueShares([cue_share(path) for path in self.paths])

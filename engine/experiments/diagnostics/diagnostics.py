@@ -228,6 +228,9 @@ class Diagnostics(Requested):
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
         return read_diagnostics(path, list(self.dataset))
 
+    def look(self) -> None:
+        self.read  # noqa: B018 - read once
+
     @property
     def identity(self) -> dict[str, Any]:
         return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}

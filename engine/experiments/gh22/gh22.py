@@ -295,6 +295,9 @@ class Gh22(Requested):
     def words(self) -> Lexicon:
         return load_lexicon(lexicon_path(self.lexicon))
 
+    def look(self) -> None:
+        self.words  # noqa: B018 - read once
+
     @property
     def sentence(self) -> Pattern:
         """The sentence whose mask the model fills with ACTs."""

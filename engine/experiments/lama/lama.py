@@ -162,6 +162,9 @@ class Lama(Requested):
         paths = [find("negated-lama", Path(path)) for path in given] or [find("negated-lama")]
         return read_facts(paths, list(self.corpus))
 
+    def look(self) -> None:
+        self.facts  # noqa: B018 - read once
+
     @cached_property
     def ranked(self) -> Ranked:
         return Ranked.of(self.vocabulary)

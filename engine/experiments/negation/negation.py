@@ -5,6 +5,7 @@ negated. `score` (3.3): is it still repeated in all patterns? `rates`: how often
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -15,7 +16,7 @@ from ...library.run import ShardRun, model_of, open_results, refuse_other_model
 from ...runs.loop import run_stage
 from ...runs.shard import Shard
 from ...text.bundled import LEXICONS, PATTERNS
-from ...text.pattern_files import load_language
+from ...text.pattern_files import Language, load_language
 from ..experiment import LEXICON, Experiment, Option
 from ..plan import Plan
 from .negation_runs import ScoresRun, SelectionRun, read_selected
@@ -76,9 +77,15 @@ class Select(Settings, Experiment):
         ),
     ] = None
 
+    @cached_property
+    def language(self) -> Language:
+        return load_language(self.patterns, self.lexicon)
+
+    def look(self) -> None:
+        self.language  # noqa: B018 - read once
+
     def stage(self, exported: ExportedModel) -> Selection:
-        language = load_language(self.patterns, self.lexicon)
-        return Selection.plan(exported, language.lexicon, language.patterns, self)
+        return Selection.plan(exported, self.language.lexicon, self.language.patterns, self)
 
     def plan(self, model: Model, options: RunOptions) -> Plan:
         stage = self.stage(model.exported)

@@ -289,6 +289,9 @@ class Nli(Requested):
     def sets(self) -> tuple[PairSet, ...]:
         return read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
 
+    def look(self) -> None:
+        self.sets  # noqa: B018 - read once
+
     def head(self, exported: ExportedModel) -> tuple[Name, ...]:
         return map_head(label_names(exported), exported.name, self.labels)
 

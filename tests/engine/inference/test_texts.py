@@ -191,8 +191,11 @@ def test_all_tokens_of_a_word_take_one_run_of_a_causal_model(causal, monkeypatch
 
     def scored():
         tally.take()
-        found = finished(score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True))
-        return found, tally.take().sentences
+        shown, method = [], TargetMethod.LEFT_TO_RIGHT
+        found = finished(score_words(model, buckets, words, method, causal=True, advance=shown.append))
+        run = tally.take().sentences
+        assert sum(shown) == run  # the progress counts what the record counts
+        return found, run
 
     found, runs = scored()
     monkeypatch.setattr(CausalLM, "follows", False)  # as of a low-precision model
@@ -209,8 +212,9 @@ def test_whole_words_of_a_causal_model_have_the_probabilities_of_a_plain_loop(ca
     buckets = [Bucket(np.arange(2), np.stack([ids, ids]), np.full(2, len(ids) - 1, np.int32))]
     marks = WordMarks.of(model.exported.tokenizer, model.exported.vocab_size)
     tally.take()
-    found = score_whole_words(model, buckets, TokenSequences.of(asked), marks)
-    assert tally.take().sentences == 2
+    shown = []
+    found = score_whole_words(model, buckets, TokenSequences.of(asked), marks, advance=shown.append)
+    assert tally.take().sentences == sum(shown) == 2
     for row, word in enumerate(asked):
         for number in range(len(word) + 1):
             text = np.array([[*ids[:-1], *word[:number], 0]], np.int32)

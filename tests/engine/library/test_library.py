@@ -85,6 +85,26 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
 FUNCTIONS = [name for name in ng.__all__ if name.islower()]
 
 
+WRONG_DATA = {
+    "select": {"lexicon": "no folder"},
+    "gh22": {"lexicon": "no folder"},
+    "lama": {"data": "no folder"},
+    "diagnostics": {"data": "no folder"},
+    "nli": {"data": "no folder"},
+    "cues": {"files": "no folder"},
+    "probe": {"data": {"sentence": ["A [MASK]."], "word": ["b"]}},
+    "likelihood": {"data": {"words": ["a b"]}},
+    "choice": {"data": {"candidates": ["a|b"]}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_DATA)
+def test_wrong_data_are_told_before_a_model_is_exported(name, exports):
+    with pytest.raises(ng.InputError, match=r"no folder|no column"):
+        getattr(ng, name)("lab/model", **WRONG_DATA[name])
+    assert exports == []
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_keyword_that_a_function_does_not_take_is_refused_with_the_nearest_name(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -136,9 +156,10 @@ def test_run_functions_export_a_model_for_their_task_on_first_use(exports, small
         assert ng.predict(model, ["She is [MASK]."], top=1)["rank"].to_list() == [1]
     assert [reference for reference, _ in exports] == ["roberta-tiny"]
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(ng.InputError, match="is exported for fill-mask, this command needs text-classification"):
-        ng.nli("bert-tiny")
-    assert exports[1][1]["task"] == "text-classification"
+    Path("text.txt").write_text("He is not here.\n")
+    with pytest.raises(ng.InputError, match="is exported for fill-mask, this command needs token-classification"):
+        ng.cues("bert-tiny", "text.txt")
+    assert exports[1][1]["task"] == "token-classification"
 
 
 def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch, no_exporter):
