@@ -21,7 +21,8 @@ SYSTEMS = [
     (AtMask("bf16"), 0, 0.5),  # weights in bf16
     (AtMask("bf16"), -1, 0.5),  # autocast
     *((system, 0, 0.0) for system in (OpenVino("int8", calibrated=4), OpenVino("int8", "static", calibrated=4))),
-    *((system, 0, 0.0) for system in (LowPrecision(Path("model.int8.onnx"), CPU), MixedPrecision())),
+    (LowPrecision(Path("model.int8.onnx"), CPU), 0, 0.0),
+    (MixedPrecision(), 0, 1.0),
 ]
 
 
