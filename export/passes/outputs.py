@@ -46,9 +46,11 @@ def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
     found = next((node for node in gathers if known[given(node.inputs[0])].shape[:2] == PROBE), None)
     if found is not None:
         zero, one = graph.numbers(0), graph.numbers(1)  # the first token's position in each text pair, int64 [B, 1]
-        column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
-        wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
-        positions = graph.add("Mul", [wide, zero], "first_positions")
+        first = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
+        wide = graph.add("Cast", [first], "first_ids_wide", to=int(ir.DataType.INT64))
+        # For OpenVINO, which does not know that such a slice has one column.
+        column = graph.add("Reshape", [wide, graph.numbers(-1, 1)], "first_ids_wide")
+        positions = graph.add("Mul", [column, zero], "first_positions")
         graph.replace(found.outputs[0], hoist(graph, given(found.inputs[0]), positions))
     logits = graph.outputs["logits"]
     graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.labels])})
