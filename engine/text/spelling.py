@@ -23,6 +23,8 @@ _UNSEEN = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--\u200d]")
 
 
 _SPACES = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
+# Without joiners and selectors of a variant, which change how signs look.
+_UNSEEN_SIGNS = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff]]"
 WHITE_SPACE = "".join(map(chr, _SPACES))
 """What `trimmed` takes away, for columns: `strip_chars` alone knows four characters less."""
 
@@ -38,6 +40,7 @@ def otherwise(column: str, mask: str) -> dict[str, pl.Expr]:
     return {
         "white space at the ends is not read": text != text.str.strip_chars(),
         f"white space before {mask} is read as one space": text.str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}"),
+        "invisible signs are read as they stand": text.str.contains(_UNSEEN_SIGNS),
         "letters that are not composed (NFC) are read as they stand": text != text.str.normalize("NFC"),
     }
 

@@ -25,6 +25,14 @@ _READ = "which a model reads, too; remove it if it is not a part of the text"
 ODD_TEXTS = {
     r"^[*?#%]+\s*\pL": f"In {{}}, a text begins with a mark such as *, {_READ}",
     r"^'.*'$": f"In {{}}, a text stands in single quotes, {_READ}",
+    r"^[Ġ▁]\pL": f"In {{}}, a text begins with a tokenizer's own sign for a space, {_READ}",
+    r"(?i)</?(p|b|i|u|em|strong|span|div|br|su[bp]|font|h[1-6])(\s[^<>]*)?/?>|&(#\w+|nbsp|amp|quot|apos|lt|gt);|"
+    r"\*\*\pL|\\[a-z]": f"In {{}}, a text holds markup such as <b>, &amp; or \\n, {_READ}",
+    "[ÃÐÑ][\u00a0-\u00bfŸ„–œ€]|â€|Â[\u00a0-\u00bf]|\ufffd": "In {}, a text holds signs such as Ã¼ or \ufffd, which "
+    "letters become where a file is read in another encoding than its own; correct them if it is so",
+    r"__|(^|\s)_(\s|[.,;:!?]|$)|\[[Mm]ask\]|<M(ask|ASK)>": (
+        f"In {{}}, a text holds a blank such as ___ or [mask], {_READ}"
+    ),
 }
 """Pattern of a text that may have more than its author means → what is told of its rows."""
 RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like, unlike the others; is it a title?"}

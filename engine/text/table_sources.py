@@ -114,6 +114,8 @@ class Source:
 
     def is_header(self, fields: Sequence[Any]) -> bool:
         """Whether a row is the header again, also in other letters, such as capitals."""
+        if any(isinstance(own, str) and own.startswith('{"ImportId":') for own in fields):
+            raise InputError(f"{self.name}: below the names of the columns, Qualtrics has two lines more; remove them")
         is_first = seen_name(fields[0]).lower() == self.header[0].lower()
         return is_first and " ".join(map(seen_name, fields)).lower() == " ".join(self.header).lower()
 

@@ -215,6 +215,31 @@ def test_what_may_not_be_a_part_of_a_text_is_told_with_its_rows(write):
     assert not rows_of(write("text,kind\n" + "bird,x\n" * 40 + "fish.,x\n"))[0].notes  # words have no full stop
 
 
+OF_TOOLS = {
+    "holds markup": ["<p>A</p>", "a <br/> b", "a &nbsp; b", "It&#39;s", r"x\nY", "is **not** a"],  # jsPsych, Markdown
+    "holds signs such as": ["Die Fl\u00c3\u00bcsse", "It\u00e2\u20ac\u2122s", "gro\u00c3\u0178", "a \ufffd b"],  # Excel
+    "holds a blank": ["He ____ it.", "The _ is.", "A [mask] b.", "A <MASK> b."],
+    "begins with a tokenizer": ["\u0120bird", "\u2581bird"],
+    "": [
+        "A [MASK] b.",
+        "MA\u00c7\u00c3 N\u00c3O",
+        "AT&T; he",
+        "snake_case",
+        "x < y > z",
+        "\u00ab\u00e9t\u00e9\u00bb \u00c2ge",
+        "\u2764\ufe0f",
+    ],
+}
+
+
+@pytest.mark.parametrize("said", OF_TOOLS)
+def test_what_programs_leave_in_a_text_is_told_and_nothing_else(said):
+    for text in OF_TOOLS[said]:
+        [notes] = [rows_of({"text": [text, "All well."], "kind": ["x", "y"]})[0].notes]
+        found = [note for note in notes if "full stop" not in note and "such as *" not in note]
+        assert [said in note for note in found] == ([True] if said else []), text
+
+
 def test_types_are_those_of_the_whole_table_and_a_label_is_the_text_that_a_person_sees(write):
     rows = [{"text": f"t{i}", "kind": i, "n": i} for i in range(120)]
     rows[110] |= {"kind": 51.5, "n": 51.5}
@@ -312,6 +337,10 @@ def test_what_is_no_table_in_memory_is_one_line(name):
 
 
 WRONG = {
+    "qualtrics.csv": (
+        'Date,text\n"Start","Write."\n"{""ImportId"":""startDate""}","{""ImportId"":""QID2""}"\n2024,He sleeps.\n',
+        ": below the names of the columns, Qualtrics has two lines more; remove them",
+    ),
     "page.xls": ("<html><table><tr><td>text</td></tr></table>", ": this is a page of the web; save the sheet as"),
     "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
     "joined in capitals.csv": ("text,kind\na,x\nText,KIND\nb,y\n", ":3: this row is the header again; remove it"),

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.text.spelling import WHITE_SPACE, is_word, joiner, repeats, trimmed, with_mask
+from negengine.engine.text.spelling import WHITE_SPACE, is_word, joiner, otherwise, repeats, trimmed, with_mask
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -64,6 +64,14 @@ def test_a_word_repeats_where_a_reader_finds_it(word, text, truth):
 def test_a_column_is_trimmed_as_each_of_its_texts():
     texts = [f"{chr(number)}a b{chr(number)}" for number in range(sys.maxunicode + 1) if not 0xD800 <= number < 0xE000]
     assert pl.Series(texts).str.strip_chars(WHITE_SPACE).to_list() == [trimmed(text) for text in texts]
+
+
+def test_a_sign_that_nobody_sees_is_told_but_no_joiner_and_no_emoji():
+    unseen = ["a\u200bb", "a\u00adb", "\u200fab", "\ufeffab"]
+    seen = ["\u0645\u06cc\u200c\u0631\u0648\u0645", "\U0001f468\u200d\U0001f469", "\u2764\ufe0f", "ab"]
+    is_told = otherwise("text", "[MASK]")["invisible signs are read as they stand"]
+    found = pl.DataFrame({"text": [*unseen, *seen]}).select(is_told).to_series()
+    assert found.to_list() == [True] * 4 + [False] * 4
 
 
 def test_words_of_letters_have_marks():
