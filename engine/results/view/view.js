@@ -82,6 +82,7 @@ const source = about.token ? served : held
 const library = about.token ? `/tables.js?token=${about.token}`
   : URL.createObjectURL(new Blob([byId("library").textContent], {type: "text/javascript"}))
 const {default: DataTable} = await import(library)
+let latest = 0  // number of the newest question for rows
 const table = new DataTable("#rows", {
   serverSide: true,
   pageLength: 25,
@@ -96,10 +97,12 @@ const table = new DataTable("#rows", {
   language: {lengthMenu: "_MENU_ rows per page", info: "rows _START_ to _END_ of _TOTAL_", infoEmpty: "", infoFiltered: "",
     search: "search sentences and answers", emptyTable: "no rows", zeroRecords: "no row has all that is asked for"},
   async ajax(asked, done) {
+    latest = asked.draw
     query.search = asked.search.value
     query.sort = asked.order.length ? [names[asked.order[0].column], asked.order[0].dir === "desc"] : null
     try {
       const found = await source.rows(asked.start, asked.length)
+      if (asked.draw < latest) return  // its answer came after another was asked for
       const sample = found.total < about.total ? ` (a sample of ${about.total.toLocaleString("en")})` : ""
       byId("state").textContent =
         `${found.wanted.toLocaleString("en")} of ${found.total.toLocaleString("en")} rows${sample}`
