@@ -110,7 +110,7 @@ def run_selection(selection: Selection, models: Models, decider: Mixed, folder: 
 
 
 def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
-    """In their order."""
+    """The decisions about all sentences, in their order."""
     found = Decisions.empty(len(encoded.expected))
     for bucket in encoded.buckets:
         found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))

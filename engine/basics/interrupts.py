@@ -1,7 +1,7 @@
 """How a person or a batch system stops the program: at once, by an exception.
 
-Another library that calls Python can turn this exception into one of its own, such as Polars into a panic, or into an
-error of a file that is sound. So it is noted that there was one.
+Another library that calls Python can turn this exception into one of its own. Polars turns it into a panic, or into an
+error of a file that is sound. So the signal itself is noted.
 """
 
 import signal
@@ -24,6 +24,6 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def was_interrupted() -> bool:
-    """Whether a signal has stopped the program: what is raised now comes from that."""
-    return bool(_noted)
+def was_interrupted(error: BaseException | None = None) -> bool:
+    """Whether an error is an interrupt, or a signal has stopped the program, from which all later errors come."""
+    return isinstance(error, KeyboardInterrupt) or bool(_noted)

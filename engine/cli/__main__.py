@@ -24,7 +24,7 @@ def main() -> NoReturn:
 
         status = run()
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) and not was_interrupted():
+        if not was_interrupted(error):
             raise
     if status == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -117,7 +117,7 @@ def open_model(
 ) -> Model:
     """The model of a run function: found, or exported on first use, as `ng.load` does it, with its errors.
 
-    Before an export, `look` refuses what it would be made for in vain.
+    `look` is called before an export, and raises InputError where the run would refuse its data.
     Raises a TypeError for what only `load` can say of a model that is open.
     """
     if not isinstance(reference, Model | ModelReference):

@@ -100,7 +100,7 @@ def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices:
 
 def ended_early(session: Session, error: BaseException) -> None:
     """Write down why a session ends before its stage is finished."""
-    if isinstance(error, KeyboardInterrupt) or was_interrupted():
+    if was_interrupted(error):
         session.failed = INTERRUPTED
         return
     said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {first_line(error)}"

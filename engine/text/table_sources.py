@@ -120,7 +120,7 @@ class Source:
         return is_first and " ".join(map(seen_name, fields)).lower() == " ".join(self.header).lower()
 
     def row(self, line: int, fields: Sequence[Any], reason: str | None = None) -> Row:
-        """A row below the header; `reason` says why it is none."""
+        """A row below the header; `reason` says why it cannot be read."""
         reason = reason or (_AGAIN if self.is_header(fields) else None)
         return line, {} if reason else dict(zip(self.header, fields, strict=True)), reason
 

@@ -52,7 +52,7 @@ class OpenVino(PluginDevice):
         if cls.is_processor(index):
             hint = "bf16" if cls.has_bf16(index) else "f32"
             own = {"INFERENCE_PRECISION_HINT": hint, "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": "1"}
-            own["ENABLE_CPU_PINNING"] = "NO"  # each session would take the first core, and the others stay idle
+            own |= {"ENABLE_CPU_PINNING": "NO"}  # else each session takes the first core, and the other cores stay idle
             return {"load_config": json.dumps({"CPU": own})}
         return {"load_config": json.dumps({"GPU": {"INFERENCE_PRECISION_HINT": "f16"}})}
 
