@@ -42,9 +42,10 @@ class Cue:
 _OTHERS = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _NO}), key=len, reverse=True)
 _WORD = "|".join(re.escape(cue).replace(r"\ ", r"(?:\s+|-)") for cue in _OTHERS)  # no one, no-one
 # "no. 5" and "No 10 Downing Street" number a thing. "No 10-year-old", "no 1996 campaign" and "no 5 %" negate one: a
-# word in lower case follows that is not a function word. Quantifiers are possessive: no part of a number is a number.
+# word in lower case follows that is not a function word. A part of a number is not a number. Possessive quantifiers
+# would say so, but they match wrongly in Python 3.11.0 to 3.11.4.
 _IS_NUMBERED = (
-    r"\.\s*\d|\s+\d++(?:[.,]\d++)*+(?!\w|[-%]|\s*%)"
+    r"\.\s*\d|\s+\d+(?:[.,]\d+)*(?![.,]?\d|\w|[-%]|\s*%)"
     rf"(?!\s+(?!(?:{'|'.join(WORDS['behind_numbers'])})\b)(?-i:[a-z]))"
 )
 _PATTERN = re.compile(
