@@ -227,12 +227,15 @@ class _Kept(msgspec.Struct):
 
 def sentence_texts(pattern: Pattern, mask: str | pl.Expr) -> pl.Expr:
     """The sentence of each row, exactly as `Pattern.text` makes it, over the columns of its slots (see `column`)."""
-    pieces = pattern.pieces
-    masked = pl.lit(mask) if isinstance(mask, str) else mask
-    parts = [pl.lit(pieces[0])]
-    for hole, after in zip(pattern.holes, pieces[1:], strict=True):
-        parts += [masked if hole.slot == MASK else _spelled(hole, column(hole.slot)), pl.lit(after)]
-    return pl.concat_str(parts)
+    parts, fixed = list[pl.Expr](), pattern.pieces[0]
+    for hole, after in zip(pattern.holes, pattern.pieces[1:], strict=True):
+        own = mask if hole.slot == MASK else _spelled(hole, column(hole.slot))
+        if isinstance(own, str):  # each part takes time in each row, so that fixed ones are put together here
+            fixed += own + after
+        else:
+            parts += [pl.lit(fixed), own]
+            fixed = after
+    return pl.concat_str([*parts, pl.lit(fixed)])
 
 
 def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:

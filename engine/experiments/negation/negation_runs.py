@@ -228,7 +228,7 @@ class ScoresRun(Run):
 
     def sentence_blocks(self) -> Sequence[Block]:
         mask = mask_token(self.selection.record.metadata, self.folder)
-        scores, triplets = scan_frame(self.folder / SCORES_FILE), self.triplets
+        scores, triplets = (scan_frame(self.folder / name) for name in (SCORES_FILE, TRIPLETS_FILE))
         return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
     def sentence_rows(self) -> pl.LazyFrame:

@@ -45,11 +45,11 @@ _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logpr
 
 
 def scored_sentences(
-    scores: pl.LazyFrame, triplets: pl.DataFrame, patterns: PatternSet, coreference: str, mask: str
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
 ) -> list[Block]:
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES)
-    words = _looked_up(_with_main_form(triplets.lazy()).collect())
+    words = _looked_up(_with_main_form(triplets).collect())
     # Rows of all patterns alternate in the file, so those of one are found in memory, where each word is kept once.
     small = [pl.col("triplet").cast(pl.UInt32), pl.col(pl.String).cast(pl.Categorical)]
 
@@ -76,11 +76,13 @@ def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
     numbers = triplets["triplet"]
 
     def column_of(words: pl.Series) -> pl.Expr:
+        small = words.cast(pl.Categorical) if words.dtype == pl.String else words  # each word is in memory once
+
         def found(wanted: pl.Series) -> pl.Series:
             first, n = numbers.search_sorted(wanted[:1]).sum(), len(wanted)
             if n and numbers[first : first + n].equals(wanted):  # one beside the other, as they are scored
-                return words[first : first + n]
-            return words.gather(numbers.search_sorted(wanted))
+                return small[first : first + n].cast(words.dtype)
+            return small.gather(numbers.search_sorted(wanted)).cast(words.dtype)
 
         return pl.col("triplet").map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
 

@@ -10,13 +10,20 @@ from ...basics.errors import InputError, did_you_mean
 from ...basics.frames import literal
 
 _MOST_LISTED = 12
+
+
+def holds(column: pl.Expr, text: str) -> pl.Expr:
+    """Whether texts hold another one, in lower or upper case."""
+    return column.str.contains(f"(?i){pl.escape_regex(text)}")
+
+
 _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
     "!=": lambda column, value: column.ne_missing(value),
     ">=": pl.Expr.ge,
     "<=": pl.Expr.le,
     ">": pl.Expr.gt,
     "<": pl.Expr.lt,
-    "~": lambda column, value: column.str.to_lowercase().str.contains(value.lower(), literal=True),
+    "~": holds,
 }
 SIGNS = ("=", *_COMPARED)
 _SIGNS = re.compile("|".join(sorted(SIGNS, key=len, reverse=True)))

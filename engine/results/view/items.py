@@ -1,6 +1,6 @@
-"""The items of some runs, and what a page asks of it: some rows, groups with counts, one item.
+"""The items of some runs, and what a page asks of them: some rows, groups with counts, one item.
 
-Nothing is kept but the numbers of the rows that were asked for last: 4 bytes a row.
+Nothing is kept but the numbers of the rows that were asked for last, and their order: 4 bytes a row for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from ...basics.errors import InputError
 from ...library.run import Run
@@ -17,7 +18,8 @@ from ...library.sentences import FAILED, NUMBER, TEXTS, Block
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
 from ..report.chosen_sentences import first_columns
-from ..report.row_filters import Filter, Sorting, conditions, known, ordered
+from ..report.row_filters import Filter, Sorting, conditions, holds, known
+from .order import Order
 
 MOST_GROUPS = 200
 MOST_ALIKE = 100  # rows of one item
@@ -25,7 +27,7 @@ _PLACE = "the runs"
 _SEARCHED = (*TEXTS, "expected", "answer")
 _FIRST = 1_000  # rows that tell which columns have values
 _ROWS = 2**17  # whose texts are in memory at a time: a group of rows in the file
-_NEAR = 10_000  # rows from either end are found without all others in their order
+_FEW = 100  # rows that are read one by one
 
 
 @dataclass(frozen=True)
@@ -91,17 +93,21 @@ class Items:
     def _of_all(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         return pl.concat([self.schema.to_frame(eager=False), rows], how="diagonal_relaxed")
 
-    def at(self, numbers: pl.Series) -> pl.DataFrame:
-        """The rows of these few numbers, in their order."""
-        found = [self.schema.to_frame()]
+    def at(self, numbers: pl.Series, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The rows of these numbers, in their order."""
+        names = self.schema.names() if columns is None else columns
+        # Behind a filter Polars keeps the texts of all rows in memory; of texts that it makes, those alone.
+        own = [pl.concat_str(name, pl.lit("")) if self.schema[name] == pl.String else pl.col(name) for name in names]
+        pieces = self.pieces(numbers) if len(numbers) > _FEW else self._one_by_one(numbers)
+        found = [rows.select(own).collect(engine="streaming") for rows in pieces]
+        return pl.concat([self.schema.to_frame().select(names), *found])[numbers.arg_sort().arg_sort()]
+
+    def _one_by_one(self, numbers: pl.Series) -> Iterator[pl.LazyFrame]:
+        """The rows of a few numbers, the smallest first; no other row is read."""
         for start, stop, block in zip(self.starts, self.starts[1:], self.blocks, strict=False):
-            own = numbers.filter(numbers.is_between(start, stop, closed="left")).sort().to_frame("n")
-            ranges = own.group_by(range=pl.col("n") - pl.int_range(pl.len()), maintain_order=True).agg(
-                pl.len(), pl.min("n")
-            )
-            near = [block.recorded.slice(first - start, n).collect() for _, n, first in ranges.iter_rows()]
-            found += [block.shown(pl.concat(near).lazy()).collect()] if near else []
-        return pl.concat(found, how="diagonal_relaxed")[numbers.arg_sort().arg_sort()]
+            own = numbers.filter(numbers.is_between(start, stop, closed="left")).sort()
+            if near := [block.recorded.slice(number - start, 1).collect() for number in own]:
+                yield self._of_all(block.shown(pl.concat(near).lazy()))
 
     @cached_property
     def columns(self) -> list[dict[str, str]]:
@@ -119,44 +125,33 @@ class Items:
         found = conditions(self.schema, query.where, _PLACE, "filter")
         if query.search:
             texts = pl.col(name for name in _SEARCHED if self.schema.get(name) == pl.String)
-            found.append(pl.any_horizontal(texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)))
+            found.append(pl.any_horizontal(holds(texts, query.search)))
         return found
 
+    def numbers(self, query: Query, start: int = 0, count: int | None = None) -> pl.Series:
+        """The numbers of wanted rows in their order: those without a value last, equal ones as they are."""
+        wanted = _numbers(self, replace(query, sort=None))
+        left = max(0, len(wanted) - start)
+        count = left if count is None else min(count, left)
+        if query.sort is None or not count:
+            return wanted.slice(start, count)
+        column = query.sort.column
+        known(column, self.schema.names(), f"sort {column}", _PLACE)
+        return _order(self, query).part(start, count)
+
     def wanted(self, query: Query) -> pl.LazyFrame:
-        """The rows that a question lets through, in their order."""
-        numbers = _numbers(self, replace(query, sort=None))
-        if len(numbers) <= _NEAR:
-            each = [_alone(own.collect(engine="streaming")) for own in self.pieces(numbers)]
-            rows = pl.concat([self.schema.to_frame(), *each], how="diagonal").lazy().select(self.schema.names())
-        else:
-            rows = self.rows.filter(*self.conditions(query), True)
-        return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
+        """The rows that a question lets through in their order, read a piece at a time."""
+
+        def rows(columns: Sequence[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+            for start in range(0, max(1, len(_numbers(self, replace(query, sort=None)))), _ROWS // 2):
+                yield self.at(self.numbers(query, start, _ROWS // 2), columns)
+
+        return register_io_source(rows, schema=self.schema)
 
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
-        numbers = _numbers(self, replace(query, sort=None))
-        wanted = self._ordered(query, start, count) if query.sort else numbers.slice(start, count)
-        return {"rows": values(self.at(wanted)), "wanted": len(numbers), "total": self.total}
-
-    def _ordered(self, query: Query, start: int, count: int) -> pl.Series:
-        """The numbers of some rows in the order of a column: those without a value last, equal ones as they are."""
-        column, descending = query.sort or Sorting("")
-        known(column, self.schema.names(), f"sort {column}", _PLACE)
-        numbers = _numbers(self, replace(query, sort=None))
-        n = len(numbers)
-        start, stop = min(start, n), min(start + count, n)
-        back = n - start < stop  # the last rows are the first ones of the opposite order
-        most = n - start if back else stop
-
-        def first(rows: pl.LazyFrame) -> pl.LazyFrame:
-            ranked = rows.sort("key", NUMBER, descending=[descending != back, back], nulls_last=not back)
-            return ranked.head(most) if most <= _NEAR else ranked
-
-        each = (first(rows.select(NUMBER, key=column)) for rows in self.pieces(numbers))
-        pieces = [rows.collect(engine="streaming") for rows in each]
-        every = pl.concat(map(_alone, pieces) if most <= _NEAR else pieces)
-        found = first(every.lazy()).select(NUMBER).collect().to_series()
-        return found.head(most).reverse().head(count) if back else found.slice(start, count)
+        rows = values(self.at(self.numbers(query, start, count)))
+        return {"rows": rows, "wanted": len(_numbers(self, replace(query, sort=None))), "total": self.total}
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
@@ -209,9 +204,11 @@ def _found(items: Items, wanted: Sequence[pl.Expr]) -> pl.Series:
     return pl.concat([rows.collect(engine="streaming") for rows in each]).to_series()
 
 
-def _alone(rows: pl.DataFrame) -> pl.DataFrame:
-    """A few rows without the texts of their neighbours, which Polars keeps in memory behind a filter."""
-    return pl.DataFrame(rows.rows(), rows.schema, orient="row")
+@lru_cache(maxsize=1)
+def _order(items: Items, query: Query) -> Order:
+    column, descending = query.sort or Sorting("")
+    wanted = _numbers(items, replace(query, sort=None))
+    return Order.of(wanted, items.pieces, column, items.schema[column], descending=descending)
 
 
 def _for_people(block: Block, run: Run, model: str) -> Block:

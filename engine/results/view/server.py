@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import SEEK_END, BytesIO
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -128,23 +130,33 @@ class _Handler(BaseHTTPRequestHandler):
         with TemporaryDirectory(prefix="negengine-view-") as folder:
             path = Path(folder) / f"rows{suffix}"
             RowFile(path).write(rows)
-            self._send(path.read_bytes(), _FILES[suffix], name=path.name)
+            with path.open("rb") as file:
+                self._send(file, _FILES[suffix], name=path.name)
 
     def _json(self, answer: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(answer, ensure_ascii=False, allow_nan=False).encode(), "application/json", status)
 
     def _send(
-        self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK, *, policy: str = "", name: str = ""
+        self,
+        content: bytes | BinaryIO,
+        kind: str,
+        status: HTTPStatus = HTTPStatus.OK,
+        *,
+        policy: str = "",
+        name: str = "",
     ) -> None:
         self.send_response(status)
-        headers = {"Content-Type": kind, "Content-Length": str(len(content)), "Cache-Control": "no-store"}
+        stream = BytesIO(content) if isinstance(content, bytes) else content
+        length = stream.seek(0, SEEK_END)
+        stream.seek(0)
+        headers = {"Content-Type": kind, "Content-Length": str(length), "Cache-Control": "no-store"}
         headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
         headers |= {"Content-Security-Policy": policy} if policy else {}
         headers |= {"Content-Disposition": f'attachment; filename="{name}"'} if name else {}
         for header, value in headers.items():
             self.send_header(header, value)
         self.end_headers()
-        self.wfile.write(content)
+        copyfileobj(stream, self.wfile)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         """Requests are not told."""
