@@ -27,7 +27,7 @@ _PLACE = "the runs"
 _SEARCHED = (*TEXTS, "expected", "answer")
 _FIRST = 1_000  # rows that tell which columns have values
 _ROWS = 2**17  # whose texts are in memory at a time: a group of rows in the file
-_FEW = 100  # rows that are read one by one
+_FEW = 100  # rows that are read alone
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,17 @@ class Items:
         names = self.schema.names() if columns is None else columns
         # Behind a filter Polars keeps the texts of all rows in memory; of texts that it makes, those alone.
         own = [pl.concat_str(name, pl.lit("")) if self.schema[name] == pl.String else pl.col(name) for name in names]
-        pieces = self.pieces(numbers) if len(numbers) > _FEW else self._one_by_one(numbers)
+        pieces = self.pieces(numbers) if len(numbers) > _FEW else self._in_ranges(numbers)
         found = [rows.select(own).collect(engine="streaming") for rows in pieces]
         return pl.concat([self.schema.to_frame().select(names), *found])[numbers.arg_sort().arg_sort()]
 
-    def _one_by_one(self, numbers: pl.Series) -> Iterator[pl.LazyFrame]:
+    def _in_ranges(self, numbers: pl.Series) -> Iterator[pl.LazyFrame]:
         """The rows of a few numbers, the smallest first; no other row is read."""
         for start, stop, block in zip(self.starts, self.starts[1:], self.blocks, strict=False):
-            own = numbers.filter(numbers.is_between(start, stop, closed="left")).sort()
-            if near := [block.recorded.slice(number - start, 1).collect() for number in own]:
+            own = numbers.filter(numbers.is_between(start, stop, closed="left")).sort().to_frame("first")
+            beside = pl.col("first") - pl.int_range(pl.len())  # the same for all of one range
+            ranges = own.group_by(beside.alias("range"), maintain_order=True).agg(pl.min("first"), pl.len())
+            if near := [block.recorded.slice(first - start, n).collect() for _, first, n in ranges.iter_rows()]:
                 yield self._of_all(block.shown(pl.concat(near).lazy()))
 
     @cached_property
