@@ -19,7 +19,7 @@ from . import tally
 from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, ignored, sentences_in
 from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
-from .model import FEWEST_TOKENS, Asked, Decisions, Ids, LanguageModel, MaskedLM
+from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
 from .session import Device
 from .trees import LONGEST_TREE, Numbers, Questions, Run, by_length, trees
 
@@ -110,11 +110,12 @@ class CausalLM(LanguageModel):
 
         different_texts = [np.frombuffer(key, ">u4").astype(np.int32) for key in number]
         lengths = [len(text) for text in different_texts]
+        fewest = self.device.fewest_tokens
         if self._trees is not None and max(lengths) <= LONGEST_TREE:
-            most = min(self.batch_tokens, FEWEST_TOKENS, self.exported.max_length)  # a line has a place in each table
+            most = min(self.batch_tokens, fewest, self.exported.max_length)  # a line has a place in each table
             runner, runs = self._trees, trees(different_texts, most)
         else:
-            share = max(FEWEST_TOKENS, sum(lengths) // self.device.together)
+            share = max(fewest, sum(lengths) // self.device.together)
             runner, runs = self._runner, by_length(different_texts, min(self.batch_tokens, share))
         yield from runner.working([partial(answer, run) for run in sorted(runs, key=lambda run: -run.ids.size)])
 

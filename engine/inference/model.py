@@ -44,8 +44,8 @@ MOST_LOGITS = 2**23  # in the memory of a core: 32 MB; only with large vocabular
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 (`Device.together`) of the same
 # size, so that 1, 2, 4 or 8 cores have equal work. A token of a batch of 128 takes 1 to 3 % longer than one of a batch
-# of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer, one of 27 a quarter.
-FEWEST_TOKENS = 128
+# of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer, one of 27 a quarter. So
+# batches have at least `Device.fewest_tokens`.
 
 
 class OpenedModel:
@@ -88,7 +88,7 @@ class OpenedModel:
         if not self.device.uses_cores:
             return [self._full(n, length) for n, length in shapes]
         share = sum(n * length for n, length in shapes) // self.device.together
-        tokens = min(self.batch_tokens, max(FEWEST_TOKENS, share))
+        tokens = min(self.batch_tokens, max(self.device.fewest_tokens, share))
         sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
         return [
             [slice(start, start + size) for start in range(0, n, size)]
@@ -284,7 +284,7 @@ class LanguageModel(OpenedModel, Decider):
         if not self.device.uses_cores:
             return self._full(n, length)
         count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
-        count = max(count, min(together * math.ceil(count / together), n * length // FEWEST_TOKENS))
+        count = max(count, min(together * math.ceil(count / together), n * length // self.device.fewest_tokens))
         size = math.ceil(n / max(count, 1)) or 1
         return [slice(start, start + size) for start in range(0, n, size)]
 

@@ -29,6 +29,7 @@ class Device(ABC):
 
     kind: ClassVar[str]
     batch_tokens: ClassVar[int]  # usual number of tokens in a batch
+    fewest_tokens: ClassVar[int] = 128  # in a batch, where few sentences are divided among cores
     rows: ClassVar[int]  # of a causal model's vocabulary projection, at a time
     together: ClassVar[int] = 1  # how many batches callers make at once
     at_once: ClassVar[int] = 4096  # sentences of a task, whose close calls the reference model decides together
