@@ -101,10 +101,10 @@ class PluginDevice(Device):
         return Filled(self.session(graph), self, batch_tokens, 1)  # one queue: more threads would wait for it
 
     @classmethod
-    def _options(cls, index: int, options: ort.SessionOptions | None = None) -> ort.SessionOptions:
+    def _options(cls, index: int, options: ort.SessionOptions | None = None, **settings: int) -> ort.SessionOptions:
         options, devices = options or ort.SessionOptions(), cls.listed()
         chosen = devices[min(index, len(devices) - 1)]
-        options.add_provider_for_devices([chosen], dict(cls.settings(index)))
+        options.add_provider_for_devices([chosen], dict(cls.settings(index, **settings)))
         return options
 
 

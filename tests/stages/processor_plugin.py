@@ -36,11 +36,11 @@ def install(put=setattr, sets=AMX, capabilities=CAPABILITIES):
 
 def round_to_bf16(put=setattr):
     """What the processor's sessions give has the 8 bits of bf16."""
-    exact = openvino._Cores.run_one
+    exact = openvino.Streams.run_one
 
     def rounded(self, outputs, feeds):
         found = exact(self, outputs, feeds)
         cut = np.uint32(0xFFFF0000)
         return [(own.view(np.uint32) & cut).view(np.float32) if own.dtype == np.float32 else own for own in found]
 
-    put(openvino._Cores, "run_one", rounded)
+    put(openvino.Streams, "run_one", rounded)

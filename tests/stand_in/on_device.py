@@ -22,7 +22,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.devices.openvino import _Cores
+from negengine.engine.inference.devices.openvino import Streams
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.mixed import SENTENCES
@@ -49,7 +49,7 @@ runs = folder / device.kind
 decided = {"device": device.kind, "precision": "mixed" if device.kind != "cpu" else "fp32"}
 ranked = decided | {"precision": "auto"}  # what reports ranks and probabilities is in fp32, of the reference model
 quiet = {"progress": False}
-runner, call = (_Cores, "run_one") if device.uses_cores else (Filled, "filled")
+runner, call = (Streams, "run_one") if device.uses_cores else (Filled, "filled")
 given, back = getattr(runner, call), []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 

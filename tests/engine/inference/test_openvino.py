@@ -63,11 +63,11 @@ def test_auto_takes_it_with_amx_alone_and_fp32_stays_on_the_cpu(installed):
         choose_device("openvino", is_exact=True)
 
 
-def test_each_core_has_a_session_of_its_own(installed, mini, monkeypatch):
+def test_each_core_has_a_stream_of_one_session(installed, mini, monkeypatch):
     device, asked = installed()(), []
     monkeypatch.setattr(ort.SessionOptions, "add_provider_for_devices", lambda _, chosen, own: asked.append(own))
     model = MaskedLM(mini, device, graph=mini.graph, threads=2)
-    assert asked == [dict(device.settings(0))] * 2
+    assert asked == [dict(device.settings(0, streams=2))]
     assert (model.precision, device.hardware()["numbers"]) == (BF16, "bf16")
     random = np.random.default_rng(0)
     ids = random.integers(5, 9_000, (70, 12)).astype(np.int32)
