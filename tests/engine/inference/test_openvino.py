@@ -137,7 +137,7 @@ def test_doctor_says_what_it_would_bring(plugged, monkeypatch):
         monkeypatch.setattr(openvino, "instruction_sets", lambda sets=sets: sets)
         said = str(doctor.diagnose()["openvino"])
         assert said.startswith(f"the plugin for OpenVINO is not installed: pip install {OpenVino.extra}")
-        assert ("1.2 times as fast" in said) == brings
+        assert ("1.3 times as fast" in said) == brings
 
 
 def test_the_plugin_itself_decides_as_the_cpu_does_in_fp32(mini, monkeypatch):
