@@ -19,7 +19,7 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import RARELY_ODD, as_json, as_type, doubts, kinds_of, label, type_of, unusable
+from .table_cells import RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
 from .table_sources import MOST_COLUMNS, PLACE, Source, bare, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
@@ -130,14 +130,15 @@ class Table:
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
         stored = pl.read_parquet(part_file(self.folder, number), glob=False, hive_partitioning=False)
-        places, nothing = stored[PLACE].struct.unnest(), pl.lit(None, pl.String)
+        places = stored[PLACE].struct.unnest()
+        absent = {name: pl.lit(None, pl.String) for name in self.schema if name not in stored.columns}
         if self.is_file_name(FILE_NAME):
-            stored = stored.with_columns(pl.lit(self.file(number)).alias(FILE_NAME))
-        rows = stored.select(name if name in stored.columns else nothing.alias(name) for name in self.schema)
-        frame = rows.select(as_type(rows[name], dtype) for name, dtype in self.schema.items())
-        reasons = [places["reason"], unusable(rows, self.texts, self.optional, self.labels)]
+            absent[FILE_NAME] = pl.lit(self.file(number))
+        stored = stored.with_columns(**absent) if absent else stored
+        frame = stored.select(as_type(name, dtype).alias(name) for name, dtype in self.schema.items())
+        reasons = [places["reason"], *unusable(self.texts, self.optional, self.labels)]
         reasons += [] if check is None else [check(self.labelled(frame))]
-        places = places.with_columns(pl.coalesce(reasons).alias("reason"))
+        places = places.with_columns(stored.select(reason=pl.coalesce(reasons)))
         is_good = places["reason"].is_null()
         good, bad = ((frame.filter(own), places.filter(own)) for own in (is_good, ~is_good))
         return Rows(good[0], good[1].drop("reason"), bad[1], bad[0])
@@ -245,10 +246,9 @@ def part_file(folder: Path, number: int) -> Path:
 
 
 def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
-    folder, files, parts = OwnFolder(), list[Source](), list[tuple[int, int]]()
-    kinds = dict[str, set[str]]()
+    folder, files, parts, kinds = OwnFolder(), list[Source](), list[tuple[int, int]](), dict[str, set[str]]()
     for number, source in enumerate(sources):
-        is_file, first_bad, good = isinstance(source.data, Path), "", 0
+        is_file, content, first_bad, good = isinstance(source.data, Path), hashlib.sha256(), "", 0
         sha256 = file_sha256(source.data) if is_file else ""
         for part in source.parts(rows_per_part):
             part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
@@ -258,29 +258,23 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
             if len(bad) and not first_bad:
                 row, line, reason = bad.row(0)
                 first_bad = f"{source.location(row, line)}: {reason}"
-            for column in part.drop(PLACE).iter_columns():
-                kinds.setdefault(column.name, set()).update(kinds_of(column))
-                if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
+            cells = part.drop(PLACE)
+            for name, own in kinds_of(cells).items():
+                kinds.setdefault(name, set()).update(own)
+            for column in cells.select(pl.all().str.len_bytes().max()).iter_columns():
+                if (column > LONGEST_LINE).any():
                     long = f"the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes"
                     raise InputError(f"{source.name}: {long}; give shorter texts")
             if len(kinds) > MOST_COLUMNS:
                 raise InputError(f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
+            if not is_file:
+                content.update(cells.write_ndjson().encode())
         if not good:
             raise InputError(first_bad or f"{source.name}: there is no row below the names of the columns")
         if is_file and file_sha256(source.data) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")
-        files.append(replace(source, data=None, sha256=sha256))
+        files.append(replace(source, data=None, sha256=sha256 or content.hexdigest()))
     schema = {name: type_of(own) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
     nested = frozenset(name for name, own in kinds.items() if "nested" in own)
-    table = Table(title, tuple(files), folder.path, tuple(parts), schema, nested, notes, owner=folder)
-    return table if files[0].sha256 else replace(table, files=(replace(files[0], sha256=_digest(table)),))
-
-
-def _digest(table: Table) -> str:
-    """SHA-256 of the names, types and values of what was in memory, however its rows are divided."""
-    schema = [[name, str(dtype)] for name, dtype in table.schema.items()]
-    digest = hashlib.sha256(as_json(schema).encode())
-    for number in range(len(table.parts)):
-        digest.update(table.read(number).frame.write_ndjson().encode())
-    return digest.hexdigest()
+    return Table(title, tuple(files), folder.path, tuple(parts), schema, nested, notes, owner=folder)

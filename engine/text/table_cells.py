@@ -1,11 +1,11 @@
 """What the cells of a user's table mean: types over the whole table, missing values, labels that rows share.
 
-A part of a table has a column in the type of its own values. Values of several kinds are texts beside their kinds.
+A part of a table has texts alone. What is no text, such as a number, is its JSON behind the sign `NOT_TEXT`.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Any
@@ -15,6 +15,7 @@ import polars as pl
 
 from .text_lines import MISSING
 
+NOT_TEXT = "\0"  # no text has it: it cannot be printed
 LOOKS_MISSING = (
     *("None", "none", "NONE", "null", "NULL", "Null", "(null)", "<null>", "nil", "NIL", "nan", "NAN", "-nan", "-NaN"),
     *("N/A", "n/a", "na", "n.a.", "N.A.", "#NULL!", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
@@ -38,120 +39,112 @@ ODD_TEXTS = {
 RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like, unlike the others; is it a title?"}
 """The same, where few texts of a column are so."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
-_NEEDED = "a text is needed"
-MIXED = pl.Struct({"kind": pl.String, "text": pl.String})
-_TYPES = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64, NoneType: pl.Null}
-_EXACT = 2**53  # whole numbers up to here are the same as fractions
+_NEEDED = "; a text is needed"
+EXACT = 2**53  # whole numbers up to here are the same as fractions
+_TYPES = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
 _CONTROL, _NO_TEXT, _SURROGATE = r"[\x00-\x08\x0e-\x1f\x7f]", "\x1a", re.compile("[\ud800-\udfff]")
 _SPACES = r"[\s\p{Zs}]+"
 INVISIBLE = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d]]"  # joiners change how letters look
 
-
-def as_json(value: Any) -> str:
-    """A value as JSON text, whatever it is."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""A value as JSON text, whatever it is."""
 
 
-def column_of(name: str, values: Iterable[Any]) -> pl.Series:
-    """Values of any library as a column; NaN and its like are null."""
-    if isinstance(values, pl.Series):
-        return values.alias(name)
-    found = list(values)
-    if not set(map(type, found)) <= {str, NoneType}:
-        found = list(map(_plain, found))
-    types = set(map(type, found)) - {NoneType}
-    if len(types) < 2 and types <= set(_TYPES):
-        dtype = _TYPES[types.pop()] if types else pl.Null
-        try:
-            return pl.Series(name, found, dtype)
-        except UnicodeEncodeError:
-            return pl.Series(name, [_SURROGATE.sub(_NO_TEXT, value) if value else value for value in found], dtype)
-        except TypeError:  # a whole number can be too large
-            pass
-    both = [None if value is None else {"kind": _kind(value), "text": _text(value)} for value in found]
-    return pl.Series(name, both, MIXED)
+def column_of(name: str, values: Any) -> pl.Series:
+    """Values of any library as a column of texts; NaN and its like are null."""
+    if isinstance(values, pl.Series) and values.dtype != pl.String:
+        if values.dtype == pl.Boolean or values.dtype.is_integer():
+            return (NOT_TEXT + values.cast(pl.String)).alias(name)
+        values = listed(values)
+    are_texts = isinstance(values, pl.Series) or set(map(type, values)) <= {str, NoneType}
+    cells = values if are_texts else list(map(_stored, values))
+    try:
+        column = pl.Series(name, cells, pl.String)
+    except UnicodeEncodeError:
+        column = pl.Series(name, [own and _SURROGATE.sub(_NO_TEXT, own) for own in cells], pl.String)
+    return column.str.replace_all(NOT_TEXT, _NO_TEXT, literal=True) if are_texts else column
 
 
-def _plain(value: Any) -> Any:
-    """A value as Python has it; None where it stands for no value."""
+def listed(column: Any) -> Any:
+    """The values of a column of any library; fractions of 16 or 32 bits stay as they are, so that 0.1 is 0.1."""
+    if str(getattr(column, "dtype", "")).lower() in {"float16", "float32"}:
+        return np.asarray(column)
+    as_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
+    return as_list() if as_list else list(column)
+
+
+def _stored(value: Any) -> str | None:
+    """A value as a part has it; None where it stands for no value."""
+    if type(value) in {int, float}:
+        return f"{NOT_TEXT}{value!r}" if value == value else None  # noqa: PLR0124 - NaN
     if isinstance(value, np.float16 | np.float32):
         value = float(str(value))  # as a person sees it: 0.1
     value = value.item() if isinstance(value, np.generic) else value.value if isinstance(value, Enum) else value
-    if type(value).__name__ in {"NAType", "NaTType"}:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
-    for kind in (str, bool, int, float):
-        if isinstance(value, kind):
-            return None if value != value else kind(value)  # noqa: PLR0124 - NaN
     if isinstance(value, bytes):  # some writers do not say that a column holds texts
-        return value.decode(errors="backslashreplace")
+        value = value.decode(errors="backslashreplace")
+    if isinstance(value, bool | int | float):
+        return None if value != value else NOT_TEXT + as_json(value)  # noqa: PLR0124 - NaN
     value = value.tolist() if hasattr(value, "tolist") else value
-    return value if isinstance(value, Mapping | list | tuple | set | None) else str(value)
+    if isinstance(value, Mapping | list | tuple | set):
+        return NOT_TEXT + as_json(value)
+    return str(value).replace(NOT_TEXT, _NO_TEXT)
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "whole" if abs(value) <= _EXACT else "large" if -(2**63) <= value < 2**63 else "huge"
-    return {str: "text", bool: "truth", float: "fraction"}.get(type(value), "nested")
+def kinds_of(part: pl.DataFrame) -> dict[str, set[str]]:
+    """What the values of the columns are: `text`, `truth`, `fraction`, `nested` (lists and objects), or whole numbers.
 
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else as_json(value)
-
-
-def exact(value: Any) -> Any:
-    """A whole number where a fraction is one, such as in spreadsheets, where every number is a fraction."""
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
-    return int(value) if is_whole else value
-
-
-def kinds_of(column: pl.Series) -> set[str]:
-    """What the values of a part are: `text`, `truth`, `fraction`, `nested` (lists and objects), or a kind of number.
-
-    Whole numbers are `whole`, `large` or `huge`.
+    Those are `whole`, `large` or `huge`.
     """
-    if column.null_count() == len(column):
-        return set()
-    if column.dtype == MIXED:
-        return set(column.struct.field("kind").drop_nulls())
-    if column.dtype.is_integer():
-        return {_kind(column.min()), _kind(column.max())}
-    return {"truth" if column.dtype == pl.Boolean else "fraction" if column.dtype == pl.Float64 else "text"}
+    looked = part.select(pl.all().count().name.prefix("n"), pl.all().str.starts_with(NOT_TEXT).any()).to_dicts() or [{}]
+    found = {name: {"text"} if looked[0]["n" + name] else set[str]() for name in part.columns}
+    others = [_kind(name).drop_nulls().unique().implode() for name in part.columns if looked[0][name]]
+    return found | {column.name: set(column[0]) for column in part.select(others).iter_columns()}
+
+
+def _kind(name: str) -> pl.Expr:
+    value = pl.col(name).str.strip_prefix(NOT_TEXT)
+    whole = value.cast(pl.Int64, strict=False)
+    kinds = {
+        "text": ~pl.col(name).str.starts_with(NOT_TEXT),
+        "truth": value.str.contains("^[tf]"),
+        "nested": value.str.contains(r'^["\[{]'),
+        "fraction": value.str.contains(r"[^\d-]"),
+        "large": whole.abs() > EXACT,
+        "whole": whole.is_not_null(),
+        "huge": value.is_not_null(),
+    }
+    return pl.coalesce(*(pl.when(test).then(pl.lit(kind)) for kind, test in kinds.items())).alias(name)
 
 
 def type_of(kinds: set[str]) -> pl.DataType:
     """What a column is over the whole table; a whole number never becomes a fraction that differs from it."""
-    types = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
-    return next((dtype for dtype, own in types.items() if kinds and kinds <= own), pl.String())
+    return next((dtype for dtype, own in _TYPES.items() if kinds and kinds <= own), pl.String())
 
 
-def as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+def as_type(name: str, dtype: pl.DataType) -> pl.Expr:
     """A column of a part in its type of the whole table; a text is the one that a person sees."""
-    if column.dtype == MIXED:
-        column = column.struct.field("text").alias(column.name)
-    if dtype == pl.String and column.dtype == pl.Float64:
-        return pl.Series(column.name, [None if value is None else str(value) for value in column], dtype)
-    return column.cast(dtype)
+    text = pl.col(name).str.strip_prefix(NOT_TEXT)
+    return text == "true" if dtype == pl.Boolean else text.cast(dtype)
 
 
-def unusable(stored: pl.DataFrame, texts: Sequence[str], optional: Sequence[str], labels: Sequence[str]) -> pl.Series:
-    """For each row why it lacks one of `texts`, or what in a column is not a text or a value; null where nothing is."""
-    reasons = [pl.lit(None, pl.String)]
-    for name in (*texts, *optional):
-        if (column := stored[name]).dtype not in {pl.String, pl.Null}:
-            is_odd = column.struct.field("kind") != "text" if column.dtype == MIXED else column.is_not_null()
-            reasons.append(f"{name} is " + pl.when(is_odd).then(as_type(column, pl.String())) + f"; {_NEEDED}")
+def unusable(texts: Sequence[str], optional: Sequence[str], labels: Sequence[str]) -> Iterator[pl.Expr]:
+    """For each row of a part why it lacks one of `texts`, or what is not a text or a value; null where nothing is."""
     for name in dict.fromkeys((*texts, *optional, *labels)):
-        text = pl.lit(as_type(stored[name], pl.String())).str.strip_chars()
-        if name in texts:
-            missing = (
-                pl.when(text == "").then(pl.lit("empty")).when(text.is_in(MISSING)).then(text + ", a missing value")
-            )
-            reasons.append(f"{name} is " + missing.when(text.is_null()).then(pl.lit("missing")) + f"; {_NEEDED}")
-        error = pl.when(text.is_in(ERRORS)).then(text + ", an error of a spreadsheet; correct the cell")
-        reasons.append(f"{name} is " + error)
-        odd = pl.when(text.str.contains(_CONTROL)).then(pl.lit("a character that cannot be printed; remove it"))
-        reasons.append(f"{name} holds " + odd)
-    return stored.select(pl.coalesce(reasons).alias("reason")).to_series()
+        whole = as_type(name, pl.String())
+        text, is_text, must_be = whole.str.strip_chars(), name in {*texts, *optional}, name in texts
+        cases = [
+            (is_text & pl.col(name).str.starts_with(NOT_TEXT), "is ", whole, _NEEDED),
+            (must_be & text.is_null(), "is missing", _NEEDED),
+            (must_be & (text == ""), "is empty", _NEEDED),
+            (must_be & text.is_in(MISSING), "is ", text, f", a missing value{_NEEDED}"),
+            (text.is_in(ERRORS), "is ", text, ", an error of a spreadsheet; correct the cell"),
+            (text.str.contains(_CONTROL), "holds a character that cannot be printed; remove it"),
+        ]
+        for test, *said in cases:
+            parts = (own if isinstance(own, pl.Expr) else pl.lit(own) for own in (f"{name} ", *said))
+            yield pl.when(test).then(pl.concat_str(*parts))
 
 
 def doubts(rows: pl.DataFrame, texts: Sequence[str]) -> Iterator[tuple[str, str, pl.Series]]:

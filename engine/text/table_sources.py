@@ -1,6 +1,6 @@
 """The ways into a user's table: CSV, TSV, JSON lines and lists, Parquet, spreadsheets, frames and rows in memory.
 
-Each gives batches of rows, once: their columns, the lines where the rows begin, and why some cannot be read.
+A way is one function that gives rows, or columns of many rows, once. `Source.parts` makes texts in columns of them.
 """
 
 import csv
@@ -13,9 +13,8 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import BadZipFile, ZipFile
 
-import numpy as np
 import polars as pl
 import regex
 from polars.exceptions import PanicException, PolarsError
@@ -24,7 +23,7 @@ from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.frames import literal
 from ..basics.printable import counted
 from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in
-from .table_cells import INVISIBLE, MIXED, column_of, exact
+from .table_cells import EXACT, INVISIBLE, column_of, listed
 from .text_lines import (
     BYTE_ORDER_MARK,
     MOST_TABLE,
@@ -33,6 +32,7 @@ from .text_lines import (
     each_key_once,
     json_object,
     open_text,
+    read_text,
 )
 
 MOST_COLUMNS = 1_000
@@ -43,7 +43,7 @@ _MOST_LIST = 2**26  # bytes of a JSON list, which is held in memory
 _HINT = "give a table as CSV, TSV, JSON lines or Parquet"
 _SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
 _FIRST = 4096  # bytes that show what a file is
-_CSV, _TSV, _JSON, _PARQUET, _SHEET, _LIST = "CSV", "TSV", "JSON", "Parquet", "spreadsheet", "list of dictionaries"
+_CSV, _TSV, _JSON, _PARQUET, _SHEET = "CSV", "TSV", "JSON", "Parquet", "spreadsheet"
 # First bytes → which kind of table it is; or what else, and what the user does about it.
 _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"PAR1": _PARQUET,
@@ -59,7 +59,6 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"<!DOCTYPE": ("a page of the web", _SHEET_HINT),
     b"<?xml": ("XML", _SHEET_HINT),
 }
-_WORKBOOK = {"[Content_Types].xml", "mimetype"}  # one of them is in each
 _IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET} | dict.fromkeys(
     (".xlsx", ".ods"), _SHEET
 )
@@ -67,7 +66,6 @@ _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
 _MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip"}  # can be a table; in a folder, other files have such names more often
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _FRAME = "the frame"  # what messages call what is in memory
-_AGAIN = "this row is the header again; remove it"
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
 _VECTORS = "it holds lists or objects without texts"
 _INVISIBLE, _NEXT = regex.compile(INVISIBLE, regex.V1), regex.compile(r"[\s,]*")
@@ -79,8 +77,9 @@ _CSV_ERRORS = {
 # Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
 _INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
 
-Row = tuple[int | None, Mapping[str, Any], str | None]  # where it begins, its fields, and why it cannot be read
-Batch = tuple[Mapping[str, Iterable[Any]], Sequence[int | None], Sequence[str | None]]  # the same of several rows
+Record = tuple[int, Sequence[Any], str | None]  # the line where it begins, its fields, and why it cannot be read
+Row = tuple[int | None, Mapping[str, Any] | str]  # the line where it begins; its cells, or why it cannot be read
+Batch = tuple[Mapping[str, Any], Sequence[int | None], Sequence[str | None]]  # columns, and of each row line and reason
 
 
 @dataclass(eq=False)
@@ -88,17 +87,16 @@ class Source:
     """A file; or what is in memory. Once all is read, it knows its columns and notes."""
 
     name: str
-    data: Any  # its path, a frame of Polars, or a list of dictionaries; None once it is read
+    data: Any  # its path, a frame of Polars, columns, or a list of dictionaries; None once it is read
     sha256: str = ""  # in hex: of a file's bytes, or of the names, types and values in memory
-    header: tuple[str, ...] = ()  # of a table with one
     columns: dict[str, None] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)  # column that cannot be read → why
     notes: list[str] = field(default_factory=list)  # what a person may not have meant
 
     def parts(self, size: int) -> Iterator[pl.DataFrame]:
-        """All rows, so many together, with the column `PLACE`."""
-        n, rows = 0, _ROWS.get(_kind_of(self.data))
-        for columns, lines, reasons in _of_frame(self, size) if rows is None else _in_batches(self, rows(self), size):
+        """All rows, so many together, as texts (see `table_cells`), with the column `PLACE`."""
+        n = 0
+        for columns, lines, reasons in _way(self.data)(self, size):
             places = pl.DataFrame([range(n + 1, n + len(lines) + 1), lines, reasons], PLACES)
             yield pl.DataFrame([places.to_struct(PLACE), *(column_of(name, own) for name, own in columns.items())])
             self.columns |= dict.fromkeys(columns)
@@ -108,54 +106,48 @@ class Source:
         """Where a row stands, for a message."""
         return f"{self.name}, row {row}" if line is None else f"{self.name}:{line}"
 
-    def name_columns(self, names: Iterable[Any], location: str) -> None:
-        """Take in the header: R and pandas write a first column without a name, which its position names."""
-        self.header = _checked((seen_name(own) or f"column {i}" for i, own in enumerate(names, 1)), location)
 
-    def is_header(self, fields: Sequence[Any]) -> bool:
-        """Whether a row is the header again, also in other letters, such as capitals."""
-        if any(isinstance(own, str) and own.startswith('{"ImportId":') for own in fields):
-            raise InputError(f"{self.name}: below the names of the columns, Qualtrics has two lines more; remove them")
-        is_first = seen_name(fields[0]).lower() == self.header[0].lower()
-        return is_first and " ".join(map(seen_name, fields)).lower() == " ".join(self.header).lower()
+def _by_rows(rows: Callable[[Source], Iterator[Row]]) -> Callable[[Source, int], Iterator[Batch]]:
+    """A way whose rows come one by one."""
 
-    def row(self, line: int, fields: Sequence[Any], reason: str | None = None) -> Row:
-        """A row below the header; `reason` says why it cannot be read."""
-        reason = reason or (_AGAIN if self.is_header(fields) else None)
-        return line, {} if reason else dict(zip(self.header, fields, strict=True)), reason
+    def batches(source: Source, size: int) -> Iterator[Batch]:
+        found = rows(source)
+        while some := list(islice(found, size)):
+            cells = [{} if isinstance(own, str) else own for _, own in some]
+            columns = {name: [own.get(name) for own in cells] for name in dict.fromkeys(chain.from_iterable(cells))}
+            yield columns, [line for line, _ in some], [own if isinstance(own, str) else None for _, own in some]
 
-
-def _in_batches(source: Source, rows: Iterator[Row], size: int) -> Iterator[Batch]:
-    while some := list(islice(rows, size)):
-        lines, fields, reasons = zip(*some, strict=True)
-        names = dict.fromkeys(chain(source.header, *fields))
-        yield {name: [own.get(name) for own in fields] for name in names}, lines, reasons
+    return batches
 
 
 def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
     with open_text(source.data) as stream:
         lines = Lines(stream, source.name)
-        reader, delimiter, named = _header(source, lines, usual)
-        header, swallowed = source.header, list[int]()
-        for first, fields, reason in _each(reader, lines):
-            if reason:
-                yield first, {}, reason
-                continue
-            if not any(fields) or (delimiter == "|" and not "".join(fields).strip("-: ")):
-                continue  # spreadsheets write rows of empty cells below a table, Markdown dashes below a header
-            if named is None:  # R's write.table gives the names of the rows no name in the header
-                named = len(fields) == len(header) + 1 and fields[0].isdigit() and fields[-1] != ""
-            own = fields[1:] if named else fields
-            row = source.row(first, own, _fault(source, own, len(fields), delimiter))
-            if row[1] and lines.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
-                swallowed.append(first)
-            yield row
-        if swallowed:
-            source.notes.append(
-                f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
-                + (f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else "")
-                + "; is a double quote missing, or one too many?"
-            )
+        filled = (line for line in lines if line.strip())
+        first = next(filled, "")
+        said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
+        if said:  # a spreadsheet's own line about the delimiter
+            first = next(filled, "")
+        sign = said if said in _DELIMITERS else _delimiter(first, usual)
+        # `map` goes on after a line that cannot be read; a generator would end there. A space before a double quote is
+        # layout, and one before another text is not read anyway.
+        every = map("{}\n".format, chain([first], lines))
+        records = _each(csv.reader(every, delimiter=sign, strict=True, skipinitialspace=True), lines)
+        _, header, reason = next(records, (0, [], None))
+        if reason or first.startswith("# "):
+            raise InputError(f"{lines.location}: {reason or _COMMENT}")
+        # An unquoted text with a comma too many looks like a row with a name, so that the header must stand in quotes.
+        can_be_named = len(header) > 1 and (first.startswith('"') or sign == "\t")
+        yield from _below(source, header, _records(source, lines, records, len(header), sign, can_be_named), lines.line)
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """What is between fields: the sign that a header has most often, as spreadsheets in many countries write `;`.
+
+    In TSV, a comma stands in a name rather than a tab.
+    """
+    sign = max(",;\t|", key=lambda own: (own == usual == "\t" in header, header.count(own), own == usual))
+    return " " if sign not in header and header.startswith('"') else sign  # a space can stand in a name, too
 
 
 def _each(reader: Iterator[Any], lines: Lines) -> Iterator[tuple[int, Any, str | None]]:
@@ -169,80 +161,82 @@ def _each(reader: Iterator[Any], lines: Lines) -> Iterator[tuple[int, Any, str |
         except BadLineError as error:
             reason = error.reason
         except csv.Error as error:
-            reason = _told(error)
+            usual = f"{error}; write a double quote within a quoted text twice"
+            reason = next((told for begin, told in _CSV_ERRORS.items() if begin in str(error)), usual)
         yield first, found, reason
 
 
-def _header(source: Source, lines: Lines, usual: str) -> tuple[Iterator[list[str]], str, bool | None]:
-    """What reads the rows, what is between their fields, and None where the rows can have names, as those of R have.
-
-    An unquoted text with a comma too many looks like a row with a name, so that the header must stand in quotes.
-    """
-    filled = (line for line in lines if line.strip())
-    first = next(filled, "")
-    said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
-    if said:  # a spreadsheet's own line about the delimiter
-        first = next(filled, "")
-    if first.startswith("# "):
-        raise InputError(f"{lines.location}: {_COMMENT}")
-    # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
-    # In TSV, a comma stands in a name rather than a tab.
-    delimiter = max(",;\t|", key=lambda sign: (sign == usual == "\t" in first, first.count(sign), sign == usual))
-    if delimiter not in first and first.startswith('"'):  # a space can stand in a name, too
-        delimiter = " "
-    delimiter = said if said in _DELIMITERS else delimiter
-    # `map` goes on after a line that cannot be read; a generator would end there. A space before a double quote is
-    # layout, and one before another text is not read anyway.
-    every = map("{}\n".format, chain([first], lines))
-    reader = csv.reader(every, delimiter=delimiter, strict=True, skipinitialspace=True)
-    try:
-        source.name_columns(next(reader, []), lines.location)
-    except csv.Error as error:
-        raise InputError(f"{lines.location}: {_told(error)}") from None
-    can_be_named = len(source.header) > 1 and (first.startswith('"') or delimiter == "\t")
-    return reader, delimiter, None if can_be_named else False
-
-
-def _told(error: csv.Error) -> str:
-    usual = f"{error}; write a double quote within a quoted text twice"
-    return next((told for begin, told in _CSV_ERRORS.items() if begin in str(error)), usual)
+def _records(
+    source: Source, lines: Lines, records: Iterator[Record], width: int, sign: str, can_be_named: bool
+) -> Iterator[Record]:
+    """The records that are rows, each without its name if R's `write.table` gave it one, for which no header stands."""
+    named, swallowed = None if can_be_named else False, list[int]()
+    for first, fields, unread in records:
+        if unread:
+            yield first, (), unread
+            continue
+        if not any(fields) or (sign == "|" and not "".join(fields).strip("-: ")):
+            continue  # spreadsheets write rows of empty cells below a table, Markdown dashes below a header
+        if named is None:
+            named = len(fields) == width + 1 and fields[0].isdigit() and fields[-1] != ""
+        own = fields[1:] if named else fields
+        is_ragged, reason = len(own) != width, None
+        if own[:1] and own[0].startswith("#" if is_ragged else "# "):
+            reason = _COMMENT
+        elif is_ragged:
+            more = f"; a text that has a {_DELIMITERS[sign]} must stand in double quotes" if len(own) > width else ""
+            reason = f"{counted(len(fields), 'field')}, but the header has {width}{more}"
+        elif lines.line > first and any(_holds_a_row(text, sign, len(fields)) for text in own):
+            swallowed.append(first)
+        yield first, own, reason
+    if swallowed:
+        more = f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else ""
+        source.notes.append(
+            f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own{more}"
+            "; is a double quote missing, or one too many?"
+        )
 
 
-def _fault(source: Source, fields: list[str], n: int, delimiter: str) -> str | None:
-    """Why `n` fields of a line, without the name of the row, are not a row; None if they are one."""
-    is_ragged = len(fields) != len(source.header)
-    if fields[:1] and fields[0].startswith("#" if is_ragged else "# "):
-        return _COMMENT
-    if not is_ragged:
-        return None
-    more = f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
-    return f"{counted(n, 'field')}, but the header has {len(source.header)}" + more * (len(fields) > len(source.header))
-
-
-def _holds_a_row(text: str, delimiter: str, fields: int) -> bool:
+def _holds_a_row(text: str, sign: str, fields: int) -> bool:
     """Whether a quoted text goes on over a line that has as many delimiters as a row."""
-    return "\n" in text and any(line.count(delimiter) >= fields - 1 for line in text.split("\n"))
+    return "\n" in text and any(line.count(sign) >= fields - 1 for line in text.split("\n"))
+
+
+def _below(source: Source, header: Sequence[Any], records: Iterable[Record], line: int) -> Iterator[Row]:
+    """The rows below a header. R and pandas write a first column without a name, which its position names."""
+    seen = [seen_name(own) for own in header]
+    names = _checked([own or f"column {i}" for i, own in enumerate(seen, 1)], f"{source.name}:{line}")
+    for place, fields, reason in records:
+        if not reason and str(fields[0]).startswith('{"ImportId":'):
+            raise InputError(
+                f"{source.name}: below the names of the columns, Qualtrics has two lines more; remove them"
+            )
+        if not reason and is_header(seen, fields):
+            yield place, "this row is the header again; remove it"
+        else:
+            yield place, reason or dict(zip(names, fields, strict=True))
+
+
+def is_header(header: Sequence[str], fields: Sequence[Any]) -> bool:
+    """Whether a row is the header again, also in other letters, such as capitals."""
+    own = ("" if cell is None else cell for cell in fields)
+    return all(seen_name(cell).lower() == name.lower() for name, cell in zip(header, own, strict=True))
 
 
 def _of_json(source: Source) -> Iterator[Row]:
-    """One object per line, or a list of objects."""
+    """One object per line."""
     with open_text(source.data) as stream:
-        lines, is_first = Lines(stream, source.name), True
+        lines = Lines(stream, source.name)
         for line, text, reason in _each(lines, lines):
-            if reason:
-                yield line, {}, reason
-            elif is_first and text.lstrip().startswith("["):
-                yield from _of_list("\n" * (line - 1) + "\n".join(chain([text], lines)), source.name)
-            elif text.strip():
-                yield _row(text.strip(), line)
-            is_first = is_first and not reason and not text.strip()
+            if reason or text.strip():
+                yield (line, reason) if reason else _row(text.strip(), line)
 
 
-def _of_list(text: str, name: str) -> Iterator[Row]:
-    if len(text) > _MOST_LIST:
-        raise InputError(f"{name}: a JSON list of more than {_MOST_LIST:,} bytes; write one object per line")
-    place, line, decoder = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1, json.JSONDecoder()
-    for _ in parse_json(text, name):  # which refuses a list that is not whole
+def _of_list(source: Source) -> Iterator[Row]:
+    """The objects of a JSON list, each with the line where it begins."""
+    text, decoder = read_text(source.data, _HINT, _MOST_LIST).removesuffix("\n"), json.JSONDecoder()
+    place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
+    for _ in parse_json(text, source.name):  # which refuses a list that is not whole
         begin = _NEXT.match(text, place).end()
         line, (_, place) = line + text.count("\n", place, begin), decoder.raw_decode(text, begin)
         yield _row(text[begin:place], line)
@@ -253,9 +247,9 @@ def _row(given: str | Mapping[Any, Any], line: int | None = None) -> Row:
     """A JSON object or a dictionary, with the names that a person sees, of which no two may be alike."""
     try:
         own = json_object(given, "") if isinstance(given, str) else given
-        return line, each_key_once([(seen_name(name), cell) for name, cell in own.items()]), None
+        return line, each_key_once([(seen_name(name), cell) for name, cell in own.items()])
     except InputError as error:
-        return line, {}, str(error).removeprefix(": ")
+        return line, str(error).removeprefix(": ")
 
 
 def _of_sheet(source: Source) -> Iterator[Row]:
@@ -270,7 +264,7 @@ def _of_sheet(source: Source) -> Iterator[Row]:
             rows, merged = sheet.to_python(skip_empty_area=False), sheet.merged_cell_ranges or ()
     except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
         raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
-    cells = [[None if cell == "" else exact(cell) for cell in row] for row in rows]
+    cells = [[None if cell == "" else _exact(cell) for cell in row] for row in rows]
     for (top, left), (bottom, _) in merged:  # each of its rows shows the first one's value
         for row in cells[top + 1 : bottom + 1]:
             row[left] = cells[top][left]
@@ -281,12 +275,17 @@ def _of_sheet(source: Source) -> Iterator[Row]:
         source.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
     kept = [place for place in range(len(filled[0][1])) if any(row[place] is not None for _, row in filled)]
     (line, header), *below = [(line, [row[place] for place in kept]) for line, row in filled]
-    source.name_columns(("" if own is None else own for own in header), f"{source.name}:{line}")
-    yield from (source.row(line, row) for line, row in below)
+    named = ["" if own is None else own for own in header]
+    yield from _below(source, named, ((line, row, None) for line, row in below), line)
+
+
+def _exact(cell: Any) -> Any:
+    """A cell of a spreadsheet, where every number is a fraction, with whole numbers where they are meant."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) <= EXACT else cell
 
 
 def _of_frame(source: Source, size: int) -> Iterator[Batch]:
-    """Vectors are not read: nothing here needs them, and they can be large."""
+    """Of Polars, or Parquet. Vectors are not read: nothing here needs them, and they can be large."""
     try:
         pl.Config.load(_INTERVALS)
         is_file = isinstance(source.data, Path)
@@ -298,37 +297,35 @@ def _of_frame(source: Source, size: int) -> Iterator[Batch]:
         source.notes.extend(f"the column {names[name]!r} is not read: {_VECTORS}" for name in vectors)
         for start in range(0, n, size):
             part = frame.slice(start, size).with_columns(pl.lit(None).alias(name) for name in vectors).collect()
-            nothing = [None] * len(part)
-            yield {own: _values(part[name]) for name, own in names.items()}, nothing, nothing
+            yield {own: part[name] for name, own in names.items()}, [None] * len(part), [None] * len(part)
     except (PolarsError, PanicException, OSError, ValueError) as error:
         raise InputError(f"{source.name}: not a whole Parquet file ({first_line(error)}); write it again") from None
 
 
-_ROWS: Mapping[str, Callable[[Source], Iterator[Row]]] = {
-    _CSV: lambda source: _of_delimited(source, ","),
-    _TSV: lambda source: _of_delimited(source, "\t"),
-    _JSON: _of_json,
-    _SHEET: _of_sheet,
-    _LIST: lambda source: map(_row, source.data),
-}
+def _of_columns(source: Source, size: int) -> Iterator[Batch]:
+    n = max(map(len, source.data.values()), default=0)
+    for start in range(0, n, size):
+        nothing = [None] * min(size, n - start)
+        yield {name: own[start : start + size] for name, own in source.data.items()}, nothing, nothing
 
 
 def in_memory(data: Any) -> Source:
     """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         return Source(_FRAME, list(data))
-    is_lazy = isinstance(data, pl.LazyFrame)
     try:
-        if is_lazy or (hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc")):
-            return Source(_FRAME, data.collect() if is_lazy else pl.DataFrame(data))
+        if isinstance(data, pl.LazyFrame):
+            return Source(_FRAME, data.collect())
+        if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
+            return Source(_FRAME, pl.DataFrame(data))
         if isinstance(data, Mapping) or hasattr(data, "columns"):
-            return Source(_FRAME, pl.DataFrame(_columns(data)))
+            return Source(_FRAME, _columns(data))
     except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
         raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
     raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
 
 
-def _columns(data: Any) -> list[pl.Series]:
+def _columns(data: Any) -> dict[str, Any]:
     """A dictionary of columns, or a frame of another library."""
     named = [own for own in getattr(getattr(data, "index", None), "names", ()) if own not in {None, *data.columns}]
     data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
@@ -338,17 +335,10 @@ def _columns(data: Any) -> list[pl.Series]:
     for name, own in zip(names, columns, strict=True):
         if isinstance(own, str | bytes | set | Mapping) or not hasattr(own, "__len__"):
             raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
-    return [column_of(name, _values(own)) for name, own in zip(names, columns, strict=True)]
-
-
-def _values(column: Any) -> Any:
-    """The values of a column; fractions of 16 or 32 bits stay as they are, so that 0.1 is 0.1."""
-    if isinstance(column, pl.Series) and column.dtype in {pl.String, pl.Boolean, pl.Int64, MIXED}:
-        return column
-    if str(getattr(column, "dtype", "")).lower() in {"float16", "float32"}:
-        return np.asarray(column)
-    as_list = getattr(column, "to_list", None) or getattr(column, "tolist", None)
-    return as_list() if as_list else list(column)
+        if len(own) != len(columns[0]):
+            more = f"{len(own):,} values, and the first one {len(columns[0]):,}; give one value a row"
+            raise InputError(f"the column {name!r} of the table has {more}")
+    return {name: own if isinstance(own, pl.Series) else listed(own) for name, own in zip(names, columns, strict=True)}
 
 
 def _checked(names: Iterable[object], location: str) -> tuple[str, ...]:
@@ -374,20 +364,19 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
 
     Hidden files are left out. Raises InputError if no file is a table.
     """
+    kind = "folder" if is_folder(path) else "archive" if path.suffix.lower() == ".zip" else ""
+    if not kind:
+        yield [Source(str(path), path)]
+        return
     with TemporaryDirectory(prefix="negengine-zip-") as unpacked:
-        if not is_folder(path) and not _is_archive(path):
-            yield [Source(str(path), path)]
-            return
-        paths = paths_in(path) if is_folder(path) else _unpacked(path, Path(unpacked))
+        paths = paths_in(path) if kind == "folder" else _unpacked(path, Path(unpacked))
         shown = [own for own in paths if own.name[0] != "." and not own.name.startswith("~$")]
         found = [own for own in shown if bare(own).suffix.lower() in _IN_FOLDERS]
         ending = f"the name of a table in it ends in {', '.join(_IN_FOLDERS)}"
         if not found:
-            kind = "folder" if is_folder(path) else "archive"
             raise InputError(f"{path}: this {kind} does not hold a table; {ending}")
-        for first, second in pairwise(found):
-            if first.name == second.name:
-                raise InputError(f"{path}: two files have the name {first.name!r}; unpack it and give one folder")
+        if twice := [own.name for own, other in pairwise(found) if own.name == other.name]:
+            raise InputError(f"{path}: two files have the name {twice[0]!r}; unpack it and give one folder")
         sources = [Source(str(path / own.name), own) for own in found]
         left = [own for own in shown if own not in found and (is_folder(own) or bare(own).suffix.lower() in _MAYBE)]
         if left:
@@ -395,16 +384,10 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
         yield sources
 
 
-def _is_archive(path: Path) -> bool:
-    """Whether a file is a zip archive, and not a workbook, which is one, too."""
-    with open_regular(path, _HINT) as stream:
-        is_named = path.suffix.lower() == ".zip"
-        return is_named or (is_zipfile(stream) and not _WORKBOOK & set(ZipFile(stream).namelist()))
-
-
 def _unpacked(path: Path, folder: Path) -> list[Path]:
+    """The files of an archive, in all its folders, by their names."""
     try:
-        with ZipFile(path) as archive:
+        with open_regular(path, _HINT) as stream, ZipFile(stream) as archive:
             if sum(own.file_size for own in archive.infolist()) > MOST_TABLE:
                 raise InputError(f"{path}: more than {MOST_TABLE:,} bytes when it is unpacked; give a smaller archive")
             archive.extractall(folder)
@@ -418,19 +401,29 @@ def bare(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def _kind_of(path: Any) -> str:
-    """Which kind of table a file is, by its first bytes, then its name; InputError if it is none."""
-    if not isinstance(path, Path):  # a frame is as Parquet
-        return _LIST if isinstance(path, list) else _PARQUET
-    with open_text(path, _HINT) as stream:
+_WAYS: Mapping[str, Callable[[Source, int], Iterator[Batch]]] = {
+    _CSV: _by_rows(lambda source: _of_delimited(source, ",")),
+    _TSV: _by_rows(lambda source: _of_delimited(source, "\t")),
+    _JSON: _by_rows(_of_json),
+    _SHEET: _by_rows(_of_sheet),
+    _PARQUET: _of_frame,
+}
+
+
+def _way(data: Any) -> Callable[[Source, int], Iterator[Batch]]:
+    """How a table is read: by its type in memory, else by its first bytes, then its name; `InputError`: it is none."""
+    if not isinstance(data, Path):
+        rows = _by_rows(lambda source: map(_row, source.data))
+        return rows if isinstance(data, list) else _of_columns if isinstance(data, dict) else _of_frame
+    with open_text(data, _HINT) as stream:
         first = stream.read(_FIRST)
     if not first.strip():
-        raise InputError(f"{path}: the file is empty; {_HINT}")
+        raise InputError(f"{data}: the file is empty; {_HINT}")
     found = next((kind for begin, kind in _BY_BYTES.items() if first.startswith(begin)), "")
     if isinstance(found, tuple):
-        raise InputError(f"{path}: this is {found[0]}; {found[1]}")
-    is_object = first.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{")
-    kind = found or _BY_NAME.get(bare(path).suffix.lower(), _JSON if is_object else _CSV)
+        raise InputError(f"{data}: this is {found[0]}; {found[1]}")
+    begins = first.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
+    kind = found or _BY_NAME.get(bare(data).suffix.lower(), _JSON if begins == b"{" else _CSV)
     if not found and kind in {_PARQUET, _SHEET}:
-        raise InputError(f"{path}: not a {kind} file, although its name ends in {path.suffix}; {_HINT}")
-    return kind
+        raise InputError(f"{data}: not a {kind} file, although its name ends in {data.suffix}; {_HINT}")
+    return _by_rows(_of_list) if kind == _JSON and begins == b"[" else _WAYS[kind]

@@ -326,6 +326,14 @@ NO_TABLES = {
     "as to_dict gives it": ({"text": {"0": "a"}}, "the column 'text' of the table is a dict; give a list"),
     "a frame without its columns": (pl.LazyFrame({"text": ["a"]}).select("b"), "the table cannot be read (unable to"),
     "half a sign": ({"text": ["a", "b \ud83d"]}, "the frame, row 2: text holds a character that cannot be printed"),
+    "half a sign, as one of control, beside a number": (
+        {"text": ["a", "b"], "kind": [1, "\ud83d"]},
+        "the frame, row 2: kind holds a character that cannot be printed",
+    ),
+    "columns of two lengths": (
+        {"text": ["a"], "kind": ["x", "y"]},
+        "the column 'kind' of the table has 2 values, and the first one 1; give one value a row",
+    ),
     "a sign of control": ([{"text": "a", "kind": "\0"}], "the frame, row 1: kind holds a character that cannot be"),
 }
 
@@ -343,6 +351,7 @@ WRONG = {
     ),
     "page.xls": ("<html><table><tr><td>text</td></tr></table>", ": this is a page of the web; save the sheet as"),
     "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
+    "joined, of pandas.csv": (",text,kind\n0,a,x\n,text,kind\n0,b,y\n", ":3: this row is the header again; remove it"),
     "joined in capitals.csv": ("text,kind\na,x\nText,KIND\nb,y\n", ":3: this row is the header again; remove it"),
     "twice.jsonl": (
         '{"text": "a", "kind": "x", "text": "b"}\n',

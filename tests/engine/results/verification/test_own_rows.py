@@ -71,7 +71,7 @@ FAULTS = {
     "late.jsonl": (table_sources, "column_of", as_first),
     "fractions.jsonl": (table_sources, "column_of", whole),
     "twice.jsonl": (text_lines, "each_key_once", dict),
-    "joined.csv": (table_sources.Source, "is_header", lambda *_: False),
+    "joined.csv": (table_sources, "is_header", lambda *_: False),
     "unpaired.csv": (table_cells, "MISSING", ("",)),
 }
 
