@@ -18,8 +18,7 @@ from ..basics.printable import counted
 from ..requests.items import ALL
 from ..text.table import Rows
 from ..text.table import Table as UserTable
-from ..text.table_cells import label
-from ..text.table_sources import seen_name
+from ..text.table_cells import label, seen_name
 from ..text.text_lines import MISSING
 
 GROUP, ITEM, CLUSTER, WANTED, PAIR = "group", "item", "cluster", "wanted", "pair"

@@ -22,8 +22,7 @@ from .toml_file import TomlFile
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
 
-@dataclass(frozen=True)
-class Beginnings:
+class Beginnings(msgspec.Struct, frozen=True, array_like=True):
     """A set of words, by how they begin."""
 
     before: tuple[str, ...]
@@ -52,8 +51,7 @@ def is_told(word: str) -> bool:
     return bool(letters) and not any(letter.isupper() for letter in letters[1:])
 
 
-@dataclass(frozen=True)
-class Elision:
+class Elision(msgspec.Struct, frozen=True, array_like=True):
     """One word with several forms."""
 
     word: str

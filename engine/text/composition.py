@@ -283,19 +283,26 @@ def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
     for i, between in enumerate(pattern.pieces[1:-1]):
         if MASK in slots[i : i + 2] or slots[i] == slots[i + 1]:  # one filler twice is compared with every filler
             continue
-        met = not between or joins(tokenizer, between)
         variants = [[*base[:i], word, *base[i + 1 :]] for word in words[i]]
         variants += [[*base[: i + 1], word, *base[i + 2 :]] for word in words[i + 1]]
-        texts = [] if met else [pattern.fill(own) for own in variants]
-        for own, encoding in zip(variants, tokenizer.backend.encode_batch(texts), strict=False):
-            stop = sum(map(len, [*pattern.pieces[: i + 1], *own[: i + 1]]))  # where the first of the two ends
-            last = encoding.char_to_word(stop - 1) if stop else None  # an empty filler
-            first = encoding.char_to_word(stop + len(between))
-            if met := last is None or first is None or last == first:
-                break
-        if met:
+        if not between or any(share_a_token(tokenizer, pattern, i, variants)):
             found.append((slots[i], slots[i + 1]))
     return list(dict.fromkeys(found))
+
+
+def share_a_token(
+    tokenizer: MaskTokenizer, pattern: Pattern, first: int, filled: Sequence[Sequence[str]]
+) -> Iterator[bool]:
+    """Whether what fills the hole `first` and the next one can be in one token, for each way to fill all holes."""
+    between = pattern.pieces[first + 1]
+    joined = joins(tokenizer, between)
+    for own, encoding in zip(
+        filled, tokenizer.backend.encode_batch([pattern.fill(own) for own in filled]), strict=True
+    ):
+        stop = sum(map(len, [*pattern.pieces[: first + 1], *own[: first + 1]]))  # where the first of the two ends
+        last = encoding.char_to_word(stop - 1) if stop else None  # an empty filler
+        ends = last, encoding.char_to_word(stop + len(between))
+        yield joined or None in ends or ends[0] == ends[1]
 
 
 def joins(tokenizer: MaskTokenizer, between: str) -> bool:

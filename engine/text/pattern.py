@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import polars as pl
@@ -14,7 +14,7 @@ import regex as re  # its \w holds the marks on letters
 
 from ..basics.choices import Coreference
 from ..basics.errors import InputError
-from .agreement import Beginnings, Elision
+from .agreement import Elision
 from .sentences import Capitals, begins, between, title
 
 NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"
@@ -172,12 +172,10 @@ class PatternSet:
         content += [rules for rules in (self._rules(), *self._spelling().items()) if rules]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
-    def _rules(self) -> list[list[Any]]:
+    def _rules(self) -> list[Any]:
         """The rules of elision that apply to a hole, as JSON values."""
         used = dict.fromkeys(hole.elision for pattern in self.all for hole in pattern.holes if hole.elision)
-        return [
-            [rule.word, [[form, list(words.before), list(words.unless)] for form, words in rule.forms]] for rule in used
-        ]
+        return cast("list[Any]", msgspec.to_builtins([*used]))
 
     def _spelling(self) -> dict[str, Any]:
         """What else decides how the sentences are written, where it is not the usual: as JSON values."""
@@ -203,23 +201,19 @@ class PatternSet:
             kept = msgspec.convert(content, _Kept)
         except msgspec.ValidationError as error:
             raise InputError(f"run.json holds no pattern set ({error}); run its command again") from None
-        rules = tuple(
-            Elision(word, tuple((form, Beginnings(before, unless)) for form, before, unless in forms))
-            for word, forms in kept.elisions
-        )
         selecting, *scored = (
-            Pattern(name, context, target, role, rules, tuple(kept.capitals), kept.between)
+            Pattern(name, context, target, role, kept.elisions, tuple(kept.capitals), kept.between)
             for name, role, context, target in kept.patterns
         )
         return cls(kept.name, selecting, tuple(scored), kept.published)
 
 
 class _Kept(msgspec.Struct):
-    """A pattern set in run.json: name, role, context and target of each pattern; word and forms of each elision."""
+    """A pattern set in run.json: name, role, context and target of each pattern, and how the language writes them."""
 
     name: str
     patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
-    elisions: list[tuple[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = []
+    elisions: tuple[Elision, ...] = ()
     capitals: list[tuple[str, str]] = []
     between: str | None = None
     published: tuple[PublishedColumn, ...] = ()

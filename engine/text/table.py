@@ -19,8 +19,8 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
-from .table_sources import MOST_COLUMNS, PLACE, Source, bare, in_memory, sources_of
+from .table_cells import MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
+from .table_sources import PLACE, Source, bare, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096

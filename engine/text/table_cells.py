@@ -1,19 +1,23 @@
-"""What the cells of a user's table mean: types over the whole table, missing values, labels that rows share.
+"""What names and cells of a user's table mean: types over the whole table, missing values, labels that rows share.
 
 A part of a table has texts alone. What is no text, such as a number, is its JSON behind the sign `NOT_TEXT`.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Any
 
 import numpy as np
 import polars as pl
+import regex
 
-from .text_lines import MISSING
+from ..basics.errors import InputError
+from ..basics.frames import literal
+from .text_lines import CONTROL, MISSING
 
 NOT_TEXT = "\0"  # no text has it: it cannot be printed
 LOOKS_MISSING = (
@@ -40,11 +44,13 @@ RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like,
 """The same, where few texts of a column are so."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "; a text is needed"
+MOST_COLUMNS = 1_000
 EXACT = 2**53  # whole numbers up to here are the same as fractions
 _TYPES = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
-_CONTROL, _NO_TEXT, _SURROGATE = r"[\x00-\x08\x0e-\x1f\x7f]", "\x1a", re.compile("[\ud800-\udfff]")
+_NO_TEXT, _SURROGATE = "\x1a", re.compile("[\ud800-\udfff]")
 _SPACES = r"[\s\p{Zs}]+"
 INVISIBLE = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d]]"  # joiners change how letters look
+_UNSEEN = regex.compile(INVISIBLE, regex.V1)
 
 as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 """A value as JSON text, whatever it is."""
@@ -62,7 +68,7 @@ def column_of(name: str, values: Any) -> pl.Series:
         column = pl.Series(name, cells, pl.String)
     except UnicodeEncodeError:
         column = pl.Series(name, [own and _SURROGATE.sub(_NO_TEXT, own) for own in cells], pl.String)
-    return column.str.replace_all(NOT_TEXT, _NO_TEXT, literal=True) if are_texts else column
+    return column.str.replace(f"^{NOT_TEXT}", _NO_TEXT) if are_texts else column
 
 
 def listed(column: Any) -> Any:
@@ -140,7 +146,7 @@ def unusable(texts: Sequence[str], optional: Sequence[str], labels: Sequence[str
             (must_be & (text == ""), "is empty", _NEEDED),
             (must_be & text.is_in(MISSING), "is ", text, f", a missing value{_NEEDED}"),
             (text.is_in(ERRORS), "is ", text, ", an error of a spreadsheet; correct the cell"),
-            (text.str.contains(_CONTROL), "holds a character that cannot be printed; remove it"),
+            (text.str.contains(CONTROL.pattern), "holds a character that cannot be printed; remove it"),
         ]
         for test, *said in cases:
             parts = (own if isinstance(own, pl.Expr) else pl.lit(own) for own in (f"{name} ", *said))
@@ -165,3 +171,20 @@ def label(column: pl.Series) -> pl.Series:
         return column
     text = column.str.normalize("NFC").str.replace_all(INVISIBLE, "").str.replace_all(_SPACES, " ").str.strip_chars()
     return text.set(text.is_in(MISSING), None)
+
+
+def checked_names(names: Iterable[object], location: str) -> tuple[str, ...]:
+    """The names of columns as they count; `InputError` if there are too many, or two alike."""
+    found = tuple(map(seen_name, names))
+    if len(found) > MOST_COLUMNS:
+        raise InputError(f"{location}: {len(found):,} columns; a table has at most {MOST_COLUMNS:,}")
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise InputError(f"{location}: two columns have the name {twice!r}; give each a name of its own")
+    return found
+
+
+def seen_name(name: object) -> str:
+    """The name of a column as a person sees it, which is how it counts; see `literal`."""
+    text = "" if name is None else str(name)
+    return literal((text if text.isascii() else unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip())

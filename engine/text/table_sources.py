@@ -5,7 +5,6 @@ A way is one function that gives rows, or columns of many rows, once. `Source.pa
 
 import csv
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,10 +19,9 @@ import regex
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
-from ..basics.frames import literal
 from ..basics.printable import counted
 from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in
-from .table_cells import EXACT, INVISIBLE, column_of, listed
+from .table_cells import EXACT, checked_names, column_of, listed, seen_name
 from .text_lines import (
     BYTE_ORDER_MARK,
     MOST_TABLE,
@@ -35,7 +33,6 @@ from .text_lines import (
     read_text,
 )
 
-MOST_COLUMNS = 1_000
 PLACE = "\0"  # no column of a user has this name
 PLACES = {"row": pl.Int64, "line": pl.Int64, "reason": pl.String}
 """Where a row stands: its number from 1, its line (null outside text files); and why it cannot be used."""
@@ -59,16 +56,15 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     b"<!DOCTYPE": ("a page of the web", _SHEET_HINT),
     b"<?xml": ("XML", _SHEET_HINT),
 }
-_IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET} | dict.fromkeys(
-    (".xlsx", ".ods"), _SHEET
-)
+_IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET}
+_IN_FOLDERS |= dict.fromkeys((".xlsx", ".ods"), _SHEET)
 _BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
 _MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip"}  # can be a table; in a folder, other files have such names more often
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _FRAME = "the frame"  # what messages call what is in memory
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
 _VECTORS = "it holds lists or objects without texts"
-_INVISIBLE, _NEXT = regex.compile(INVISIBLE, regex.V1), regex.compile(r"[\s,]*")
+_NEXT = regex.compile(r"[\s,]*")
 _CSV_ERRORS = {
     "field limit": "a text of more than 131,072 characters, or a double quote that is not closed",
     "unexpected end of data": "a double quote that is not closed",
@@ -205,22 +201,18 @@ def _holds_a_row(text: str, sign: str, fields: int) -> bool:
 def _below(source: Source, header: Sequence[Any], records: Iterable[Record], line: int) -> Iterator[Row]:
     """The rows below a header. R and pandas write a first column without a name, which its position names."""
     seen = [seen_name(own) for own in header]
-    names = _checked([own or f"column {i}" for i, own in enumerate(seen, 1)], f"{source.name}:{line}")
+    names = checked_names([own or f"column {i}" for i, own in enumerate(seen, 1)], f"{source.name}:{line}")
     for place, fields, reason in records:
         if not reason and str(fields[0]).startswith('{"ImportId":'):
-            raise InputError(
-                f"{source.name}: below the names of the columns, Qualtrics has two lines more; remove them"
-            )
-        if not reason and is_header(seen, fields):
-            yield place, "this row is the header again; remove it"
-        else:
-            yield place, reason or dict(zip(names, fields, strict=True))
+            told = "below the names of the columns, Qualtrics has two lines more; remove them"
+            raise InputError(f"{source.name}: {told}")
+        again = not reason and is_header(seen, fields) and "this row is the header again; remove it"
+        yield place, reason or again or dict(zip(names, fields, strict=True))
 
 
 def is_header(header: Sequence[str], fields: Sequence[Any]) -> bool:
     """Whether a row is the header again, also in other letters, such as capitals."""
-    own = ("" if cell is None else cell for cell in fields)
-    return all(seen_name(cell).lower() == name.lower() for name, cell in zip(header, own, strict=True))
+    return all(seen_name(cell).lower() == name.lower() for name, cell in zip(header, fields, strict=True))
 
 
 def _of_json(source: Source) -> Iterator[Row]:
@@ -275,8 +267,7 @@ def _of_sheet(source: Source) -> Iterator[Row]:
         source.notes.append(f"only the first of {len(seen)} sheets is read: {seen[0]!r}")
     kept = [place for place in range(len(filled[0][1])) if any(row[place] is not None for _, row in filled)]
     (line, header), *below = [(line, [row[place] for place in kept]) for line, row in filled]
-    named = ["" if own is None else own for own in header]
-    yield from _below(source, named, ((line, row, None) for line, row in below), line)
+    yield from _below(source, header, ((line, row, None) for line, row in below), line)
 
 
 def _exact(cell: Any) -> Any:
@@ -291,7 +282,7 @@ def _of_frame(source: Source, size: int) -> Iterator[Batch]:
         is_file = isinstance(source.data, Path)
         frame = pl.scan_parquet(source.data, glob=False, hive_partitioning=False) if is_file else source.data.lazy()
         schema, n = frame.collect_schema(), frame.select(pl.len()).collect().item()
-        names = dict(zip(schema, _checked(schema, source.name), strict=True))
+        names = dict(zip(schema, checked_names(schema, source.name), strict=True))
         vectors = [name for name, dtype in schema.items() if dtype.is_nested() and "String" not in str(dtype)]
         source.unreadable |= {names[name]: _VECTORS for name in vectors}
         source.notes.extend(f"the column {names[name]!r} is not read: {_VECTORS}" for name in vectors)
@@ -303,8 +294,7 @@ def _of_frame(source: Source, size: int) -> Iterator[Batch]:
 
 
 def _of_columns(source: Source, size: int) -> Iterator[Batch]:
-    n = max(map(len, source.data.values()), default=0)
-    for start in range(0, n, size):
+    for start in range(0, n := max(map(len, source.data.values()), default=0), size):
         nothing = [None] * min(size, n - start)
         yield {name: own[start : start + size] for name, own in source.data.items()}, nothing, nothing
 
@@ -331,7 +321,7 @@ def _columns(data: Any) -> dict[str, Any]:
     data = data.reset_index(level=named) if named else data  # as in the files that pandas writes
     keys = list(getattr(data, "columns", data))
     columns = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
-    names = _checked(keys, _FRAME)
+    names = checked_names(keys, _FRAME)
     for name, own in zip(names, columns, strict=True):
         if isinstance(own, str | bytes | set | Mapping) or not hasattr(own, "__len__"):
             raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
@@ -339,23 +329,6 @@ def _columns(data: Any) -> dict[str, Any]:
             more = f"{len(own):,} values, and the first one {len(columns[0]):,}; give one value a row"
             raise InputError(f"the column {name!r} of the table has {more}")
     return {name: own if isinstance(own, pl.Series) else listed(own) for name, own in zip(names, columns, strict=True)}
-
-
-def _checked(names: Iterable[object], location: str) -> tuple[str, ...]:
-    """The names of columns as they count; `InputError` if there are too many, or two alike."""
-    found = tuple(map(seen_name, names))
-    if len(found) > MOST_COLUMNS:
-        raise InputError(f"{location}: {len(found):,} columns; a table has at most {MOST_COLUMNS:,}")
-    if len(set(found)) < len(found):
-        twice = next(name for name in found if found.count(name) > 1)
-        raise InputError(f"{location}: two columns have the name {twice!r}; give each a name of its own")
-    return found
-
-
-def seen_name(name: object) -> str:
-    """The name of a column as a person sees it, which is how it counts; see `literal`."""
-    text = str(name)
-    return literal((text if text.isascii() else unicodedata.normalize("NFC", _INVISIBLE.sub("", text))).strip())
 
 
 @contextmanager

@@ -22,7 +22,7 @@ MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
 """What stands for no value in a cell, whatever wrote it: R, pandas, spreadsheets, databases."""
 BYTE_ORDER_MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _SHOWN = 60  # characters of a line in a message
 
@@ -80,7 +80,7 @@ class Lines(Iterator[str]):
         except UnicodeDecodeError as error:
             reason = f"byte 0x{line[error.start]:02x} is not UTF-8{_likely(line, error)}; save the file as UTF-8 text"
             raise BadLineError(self.location, reason) from error
-        if found := _CONTROL.search(text):
+        if found := CONTROL.search(text):
             raise BadLineError(self.location, _not_printable(found[0], text))
         return text
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..basics.choices import VerbConvention
 from ..basics.errors import InputError
-from .composition import joins
+from .composition import share_a_token
 from .pattern import VERB, Pattern
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
@@ -83,21 +83,16 @@ def beside_mask(
     """Slot beside the mask → its words that can be in one token with a verb; without those that never are."""
     holes, base = pattern.holes, {slot: words[slot][0] for slot in pattern.slots}
     mask, found = holes.index(pattern.mask), dict[str, list[str]]()
-    for beside, between in ((mask - 1, pattern.pieces[mask]), (mask + 1, pattern.pieces[mask + 1])):
+    for beside in (mask - 1, mask + 1):
         if not 0 <= beside < len(holes) or (beside > mask and not tokenizer.reads_behind):
             continue
         slot = holes[beside].slot
         spelled = [[hole.spell(base[hole.slot]) if hole.slot in base else verb for hole in holes] for _ in words[slot]]
         for own, word in zip(spelled, words[slot], strict=True):
             own[beside] = holes[beside].spell(word)
-        encodings = tokenizer.backend.encode_batch([pattern.fill(own) for own in spelled])
-        for word, own, encoding in zip(words[slot], spelled, encodings, strict=True):
-            first = min(beside, mask)
-            stop = sum(map(len, [*pattern.pieces[: first + 1], *own[: first + 1]]))  # where the first of the two ends
-            last = encoding.char_to_word(stop - 1) if stop else None  # an empty word
-            ends = last, encoding.char_to_word(stop + len(between))
-            if joins(tokenizer, between) or None in ends or ends[0] == ends[1]:
-                found.setdefault(slot, []).append(word)
+        together = share_a_token(tokenizer, pattern, min(beside, mask), spelled)
+        if shared := list(itertools.compress(words[slot], together)):
+            found.setdefault(slot, []).extend(shared)
     return found
 
 
