@@ -1,6 +1,7 @@
 """Short forms of texts that stay different: names of files, labels of a picture, names of tables."""
 
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, count, dropwhile
 
@@ -49,14 +50,20 @@ def stems(texts: Sequence[str]) -> list[str]:
 def labels(texts: Sequence[str], most: int) -> list[str]:
     """Different texts as different labels of at most so many columns of a terminal; long ones are cut in the middle.
 
-    Where two would look the same, the second one is cut before the place from which the texts differ.
+    Texts that would look the same are all cut before the place from which they differ.
     """
+    alike = defaultdict(list)
+    for text in texts:
+        alike[cut(text, most)].append(text)
 
     def forms(text: str) -> Iterator[str]:
-        yield cut(text, most)
-        beginnings = {_common(text, other) for other in texts if other != text and cell_len(text) > most}
-        for same in sorted(beginnings, reverse=True):
-            yield cut("…" + text[max(0, same - 3) :], most)
+        same = alike[cut(text, most)]
+        if len(same) == 1 or cell_len(text) <= most:
+            yield cut(text, most)
+        others = [other for other in (same if len(same) > 1 else texts) if other != text and cell_len(text) > most]
+        beginnings = {_common(text, other) for other in others}
+        for end in sorted(beginnings, reverse=True):
+            yield cut("…" + text[max(0, end - 3) :], most)
         for number in count(2):
             yield f"{cut(text, max(3, most - 2 - len(str(number))))} {number}"
 

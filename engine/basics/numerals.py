@@ -3,6 +3,14 @@
 import re
 from collections.abc import Sequence
 
+FRACTION, PERCENT, POINTS = "fraction", "%", "percentage points"
+"""Units of shares. Frames, files and formats for machines have fractions; only what a person reads has hundredths.
+
+The Self-Contained Negation Test has some in hundredths in its files, too, and then wherever their names stand:
+`repetition_rate`, `drop…`, `ratio…`.
+"""
+TIMES_100 = "× 100"  # of what is no share, such as a correlation
+HUNDREDTHS = frozenset({PERCENT, POINTS, TIMES_100})
 NAMED = 0.05
 """The limit of p that texts name."""
 _FURTHER, _DIGITS = 2, 6  # decimals, and digits, at most beyond those that were wanted, where a limit asks for more

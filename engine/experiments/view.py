@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from ..basics import numerals
 from ..requests.items import ALL, ORIGINAL
 from ..requests.summary import COMPARES, correction_note, detectable_note, disagreements
 from ..views import Column, Figure, Table
@@ -19,8 +20,8 @@ from ..views.labels import minus, numbered, told_apart
 from .finished_run import CELL, GROUP, OTHER, Paper, SummaryRun
 
 EVERY = pl.lit(value=True)
-PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%", "wrap": False}
-POINTS: Mapping[str, Any] = {**PERCENT, "signed": True, "unit": "percentage points"}
+PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": numerals.PERCENT, "wrap": False}
+POINTS: Mapping[str, Any] = {**PERCENT, "signed": True, "unit": numerals.POINTS}
 P: Mapping[str, Any] = {"significant": 2, "wrap": False}
 BESIDE = "in brackets"
 """Where the paper's figures stand if they have no column of their own."""
@@ -239,7 +240,7 @@ class Chart:
         return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=self.joint)
 
     def _table(self, run: SummaryRun) -> Table:
-        style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": self.unit}
+        style = {**PERCENT, "unit": self.unit} if self.scale == 100 else {"decimals": 2, "unit": self.unit}
         value = Values(self.title, self.metric, interval=True, paper=PAPER, style=style)
         columns: list[Column | Values] = [*(Column(key, key) for key in self.keys), value, Column("n", "n")]
         section = self.panel if self.panel in self.keys else None

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.numerals import FRACTION
 from ..statistics.differences import unpaired_difference
 from ..statistics.intervals import within
 from ..statistics.p_values import holm
 from .items import ALL, RANGES, by_split, range_of_difference
 from .summary import Cell, Row, estimated, numbered, paired, same_test
 
-POINTS = "percentage points"
 _FIGURES = {
     **dict.fromkeys(("n", "clusters"), pl.Int64),
     **dict.fromkeys(("difference", "low", "high"), pl.Float64),
@@ -139,8 +139,8 @@ def paired_differences(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], 
     """A row for each two sides with common items.
 
     Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
-    clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
-    where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
+    clusters of a second kind interval and p allow for, too; null where there is one kind), unit (fraction where all
+    outcomes are 0 or 1, else empty), detectable (the smallest true difference that is found with a power of 80 %), p,
     least_p (the smallest one that the test can give), both, only_first, only_second, neither (how many items are 1 in
     which of the two sides; null for other numbers),
     p_holm, tests (the number of tests that p_holm is corrected for).
@@ -172,7 +172,6 @@ def _difference(both: pl.DataFrame, metric: str) -> tuple[int | float | str | No
     crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
     range_ = range_of_difference(metric, yes_or_no=yes_or_no)
     found = paired(one, other, both["cluster"], crossed, range_)
-    scale, unit = (100, POINTS) if yes_or_no else (1, "")
-    figures = (found.value, found.low, found.high, found.detectable)
-    value, low, high, detectable = (None if figure is None else scale * figure for figure in figures)
-    return found.n, found.clusters, value, low, high, found.crossed, unit, detectable, found.p, found.least, *counts
+    ends, tested = (found.low, found.high), (found.detectable, found.p, found.least)
+    unit = FRACTION if yes_or_no else ""
+    return found.n, found.clusters, found.value, *ends, found.crossed, unit, *tested, *counts

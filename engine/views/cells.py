@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from ..basics.numerals import NAMED, fixed, significant
+from ..basics.numerals import HUNDREDTHS, NAMED, fixed, significant
 from ..basics.printable import printable
-from .table import PERCENT, Column, Table
+from .table import Column, Table
 
 
 def cells(table: Table) -> list[list[str]]:
@@ -80,12 +80,13 @@ def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[st
         return ", ".join(map(str, value))
     if not isinstance(value, int | float):
         return str(value)
-    value = value if column.scale == 1 else column.scale * value
+    scale = row[column.scale] if isinstance(column.scale, str) else column.scale
+    value = value if scale == 1 else scale * value
     sign = "+" if column.signed else ""
     if column.significant is not None:
         return significant(value, column.significant, sign=sign)
     decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
     if decimals is None:
         return f"{value + 0:{sign},}"  # no negative zero
-    limits = (-100, 0, 100) if column.unit in PERCENT else (0,) if column.signed else ()
+    limits = (-100, 0, 100) if column.unit in HUNDREDTHS or scale == 100 else (0,) if column.signed else ()
     return fixed(value, decimals, limits, sign)

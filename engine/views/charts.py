@@ -34,6 +34,7 @@ PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215,
 TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
 _WIDTH = 6  # pixels of a letter of a label, about; one of East Asia has two
 _LABELS = 25  # letters of a label, or of each of its lines at the left; what is longer is cut, and is in the table
+_STEPS = 14  # letters of the name of a step
 _IN_LINES = "split(datum.label, '\\n')"  # a Vega expression
 _SYMBOL = 46
 
@@ -141,9 +142,11 @@ class Lines(Plot):
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
-        scale, axis = _scale(self.domain, zero=True), alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=0)
-        data = _short(self._named(), (self.x,), 10)
-        steps = alt.X(f"{_name(self.x)}:O", sort=_distinct(data, self.x), title=self.x_title, axis=axis)
+        scale, data = _scale(self.domain, zero=True), _short(self._named(), (self.x,), _STEPS)
+        names = _distinct(data, self.x)
+        fit = _WIDTH * sum(1 + cell_len(str(own)) for own in names) <= (layout.small if self.panel else layout.plot)
+        axis = alt.Axis(labelAngle=0 if fit else -45, labelOverlap=False, labelLimit=0)
+        steps = alt.X(f"{_name(self.x)}:O", sort=names, title=self.x_title, axis=axis)
         drawn = self._layers(data, steps, {"scale": scale}, {"axis": alt.Axis(tickCount=5)}, _SYMBOL, layout)
         return _panels(drawn, data, self.panel, layout)
 

@@ -10,7 +10,6 @@ from ..basics.frames import no_negative_zero
 from ..basics.named import plugged
 from ..statistics.clusters import FEWEST
 
-PERCENT = frozenset({"%", "percentage points"})  # units of hundredths
 INTERVAL = "in square brackets: 95 % interval"
 NO_INTERVAL = (
     f"no interval: items of fewer than {FEWEST} clusters, or items that are all alike, do not show how the value varies"
@@ -33,7 +32,7 @@ class Column:
     p: str | None = None
     decimals: int | str | None = None  # None: as it is, with thousands separators; a column's name: digits row by row
     significant: int | None = None
-    scale: float = 1.0  # multiplies the figure before it is shown: 100 for a fraction shown in percent
+    scale: float | str = 1.0  # multiplies the figure before it is shown: 100 for a fraction; or as with `decimals`
     signed: bool = False
     unit: str = ""  # such as `%` or `percentage points`; for formats that show units apart from the heading
     spread: str | None = None  # a standard deviation behind the value, as `± 1.2`; same digits and scale
@@ -52,8 +51,12 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        others = (self.p, self.approximate, self.decimals if isinstance(self.decimals, str) else None)
-        return (*self.figures, *(name for name in others if name is not None))
+        return (*self.figures, *(name for name in (self.p, self.approximate) if name is not None), *self.by_row)
+
+    @property
+    def by_row(self) -> tuple[str, ...]:
+        """The columns of the frame that say how each row is shown, and are no figures."""
+        return tuple(name for name in (self.decimals, self.scale) if isinstance(name, str))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,9 +93,9 @@ class Table:
 
     @property
     def figures(self) -> pl.DataFrame:
-        """The frame without the columns that only say how others are shown: digits, and texts in place of figures."""
-        digits = {column.decimals for column in self.columns if isinstance(column.decimals, str)}
-        return no_negative_zero(self.frame.drop(digits | set(self.texts.values())))
+        """The frame without the columns that only say how others are shown, and texts in place of figures."""
+        how = {name for column in self.columns for name in column.by_row}
+        return no_negative_zero(self.frame.drop(how | set(self.texts.values())))
 
     @property
     def told(self) -> list[str]:

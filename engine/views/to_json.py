@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from ..basics.numerals import FRACTION, PERCENT, POINTS
 from ..basics.printable import json_safe
 from .formats import ROWS_AT_ONCE, Format, batches
-from .table import PERCENT, Table
+from .table import Table
 
 
 def json_lines(rows: pl.LazyFrame, *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
@@ -39,7 +40,7 @@ def _json(tables: Sequence[Table], _: int) -> str:
         for column in table.columns:
             unit = column.unit
             if column.scale != 1:
-                unit = "fraction" if column.scale == 100 and column.unit in PERCENT else ""
+                unit = FRACTION if column.unit in {PERCENT, POINTS} else ""
             units.update({name: unit for name in column.figures if unit})
         rows = [_plain(row) for row in table.figures.iter_rows(named=True)]
         documents.append({"title": table.title, "units": units, "rows": rows, "notes": table.sentences})

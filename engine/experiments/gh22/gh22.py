@@ -69,7 +69,7 @@ _DROPS = Chart(
     "repetition rate of the affirmative sentence minus that of its negation",
     label=pl.format("{}P − {}N, rank {}", "number", "number", "rank"),
     panel=None,
-    unit=str(POINTS["unit"]),
+    unit=POINTS["unit"],
     compares=True,
 )
 _RATES = Chart(

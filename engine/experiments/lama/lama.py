@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
-from ...basics.numerals import percent
+from ...basics.numerals import TIMES_100, percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY
@@ -29,7 +29,7 @@ from ..data_sets.sources import find
 from ..experiment import Option
 from ..finished_run import GROUP, published
 from ..requested import Requested, RequestedRun
-from ..view import Chart, Values, View
+from ..view import PERCENT, Chart, Values, View
 from .facts import Corpus, Fact, Facts, read_facts
 
 CUTS = (1, 5, 10)
@@ -52,7 +52,13 @@ NEGATIONS = View(  # Table 1
         _CORPUS,
         _SPLIT,
         Column("facts", "n"),
-        Values("rank correlation", "spearman", beside=f"spearman{BY_RELATION}", paper="paper: correlation"),
+        Values(
+            "rank correlation",
+            "spearman",
+            beside=f"spearman{BY_RELATION}",
+            paper="paper: correlation",
+            style={**PERCENT, "unit": TIMES_100},
+        ),
         Values("overlap@1", "overlap@1", beside=f"overlap@1{BY_RELATION}", paper="paper: overlap"),
     ],
     where=_FACTS,
@@ -72,7 +78,7 @@ PRECISION = View(
 _ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", GROUP), "panel": None,
                "keys": ("dataset", "split"), "notes": ["means over facts"]}  # fmt: skip
 _SAME = "of the predictions for a query and for its negation."
-CORRELATION = Chart("correlation", "spearman", "rank correlation", f"Correlation {_SAME}", unit="× 100", **_ALIKE)
+CORRELATION = Chart("correlation", "spearman", "rank correlation", f"Correlation {_SAME}", unit=TIMES_100, **_ALIKE)
 OVERLAP = Chart("overlap", "overlap@1", "same first token", f"Overlap {_SAME}", **_ALIKE)
 PRIMED = Chart(
     "precision",

@@ -9,7 +9,7 @@ import polars as pl
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError
-from ...basics.numerals import fixed
+from ...basics.numerals import FRACTION, POINTS, fixed
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences
 from ...library.run import Contrast
@@ -29,7 +29,6 @@ SUBJECTS = {
     Coreference.OTHER_GENDER: "other name, other gender",
     Coreference.PRONOUN: "pronoun",
 }
-POINTS = "percentage points"
 _SELECTION = {
     "row": pl.Int64,
     **dict.fromkeys(("quantity", "label"), pl.String),
@@ -123,7 +122,7 @@ def rates_table(
     roles = {pattern.name: str(pattern.role) for pattern in patterns.all}
     names = rates["pattern"].to_list()
     frame = rates.with_columns(
-        pl.Series("published", [column.drops.get(name) if column else None for name in names], dtype=pl.Float64),
+        pl.Series("published drop", [column.drops.get(name) if column else None for name in names], dtype=pl.Float64),
         pl.Series("role", [roles.get(name) for name in names], dtype=pl.String),
     )
     # Of the paper's figures on Tables 8 and 9.
@@ -136,7 +135,7 @@ def rates_table(
             Column("rate %", "repetition_rate", decimals=1, unit="%"),
             Column("drop", "drop", **_DROP),
             Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", **_DROP, wrap=False),
-            *([Column("paper", "published", **_DROP)] if column else []),
+            *([Column("paper", "published drop", **_DROP)] if column else []),
             Column("role", "role"),
         ],
         notes=[
@@ -161,7 +160,7 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
         notes.append(
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"
         )
-    if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
+    if largest := max(frame["drop_detectable"].drop_nulls().to_list(), default=None):
         points = fixed(largest, 1, (0,))
         notes.append(f"true differences of {points} points or more between two patterns are found with 80 % power")
     return notes
@@ -219,22 +218,30 @@ def _sides(runs: "Sequence[ScoresRun]", splits: Sequence[str]) -> Any:
 def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Table:
     model = runs[0].model_name
     paper = published(model, runs[0].selection.patterns)
-    frame: dict[str, Any] = {"pattern": ["selected triplets", *patterns], "decimals": [0, *(1 for _ in patterns)]}
+    frame: dict[str, Any] = {
+        "pattern": ["selected triplets", *patterns],
+        "unit": ["triplets", *(FRACTION for _ in patterns)],
+        "decimals": [0, *(1 for _ in patterns)],
+        "scale": [1, *(100 for _ in patterns)],
+    }
     columns = [Column("pattern", "pattern")]
     for run in runs:
         drops = dict(run.rates.select("pattern", "drop").iter_rows())
         theirs = paper.get(run.coreference)
         shown, printed = run.coreference, f"{run.coreference}_published"
-        frame[shown] = [float(run.selection.summary["selected"]), *(drops.get(name) for name in patterns)]
-        own = [theirs.triplets, *map(theirs.drops.get, patterns)] if theirs else [None] * (1 + len(patterns))
-        frame[printed] = pl.Series(own, dtype=pl.Float64, strict=False)
-        columns.append(Column(SUBJECTS[Coreference(shown)], shown, beside=printed, decimals="decimals"))
+        own = [run.selection.summary["selected"], *map(drops.get, patterns)]
+        printed_there = [theirs.triplets, *map(theirs.drops.get, patterns)] if theirs else [None] * len(own)
+        for name, figures in ((shown, own), (printed, printed_there)):
+            frame[name] = pl.Series(figures, dtype=pl.Float64, strict=False) / pl.Series(frame["scale"])
+        column = Column(SUBJECTS[Coreference(shown)], shown, beside=printed, decimals="decimals", scale="scale")
+        columns.append(column)
+    notes = [f"in brackets: the paper; {_doubts(paper)}"] if paper else []
     return Table(
         title=f"Drop of verb repetition by what the target is about: {model}",
         frame=pl.DataFrame(frame).with_columns(section=pl.int_range(pl.len()) == 0),
         columns=columns,
         section="section",
-        notes=[f"in brackets: the paper; {_doubts(paper)}"] if paper else [],
+        notes=[f"drops: in {POINTS} here, fractions in files", *notes],
     )
 
 

@@ -1,19 +1,19 @@
 """What a report says about a run of the Self-Contained Negation Test, from the answer to the single words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import polars as pl
 
 from ...basics.frames import scan_frame
-from ...basics.numerals import fixed, percent
+from ...basics.numerals import POINTS, fixed, percent
 from ...inference.exported import REFERENCE
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
 from ...views.labels import numbered
+from ..view import PERCENT
 from .negation_runs import ScoresRun, SelectionRun
-from .negation_tables import POINTS, rates_table, selection_table
+from .negation_tables import rates_table, selection_table
 from .rates import SCORES_FILE
 from .reading import STRONG
 
@@ -21,7 +21,6 @@ TOP = 8
 _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
 _BEYOND = "> 1,000"
 _PATTERN = Column("pattern", "pattern")
-_PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
 
 
 def selected(run: SelectionRun) -> list[Section]:
@@ -72,7 +71,7 @@ def _drops(run: ScoresRun) -> Section:
     drawn = scored_patterns.with_columns(pattern=pl.format("{}, {}", "pattern", "role"))
     ends, source = {"low": "drop_low_two_way", "high": "drop_high_two_way"}, numbered(["paper", run.model_name])
     ours = drawn.select("pattern", "n", drop="drop", **ends, source=pl.lit(source[1]), is_own=pl.lit(value=True))
-    theirs = drawn.select("pattern", drop="published", source=pl.lit(source[0]), is_own=pl.lit(value=False))
+    theirs = drawn.select("pattern", drop="published drop", source=pl.lit(source[0]), is_own=pl.lit(value=False))
     shown = pl.concat([ours, theirs], how="diagonal").drop_nulls("drop")
     series = "source" if shown["source"].n_unique() > 1 else None
     listed = ", ".join(
@@ -133,7 +132,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
             _PATTERN,
             Column("answer", "top1"),
             Column("triplets", "n"),
-            Column("share of these answers", "share", **_PERCENT),
+            Column("share of these answers", "share", **PERCENT),
         ],
         section="pattern",
     )
@@ -170,8 +169,8 @@ def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Fi
         _PATTERN,
         Column("rank", "rank"),
         Column("triplets", "n"),
-        Column("share", "share", **_PERCENT),
-        Column("share up to this rank", "cumulative", **_PERCENT),
+        Column("share", "share", **PERCENT),
+        Column("share up to this rank", "cumulative", **PERCENT),
     ]
     return Figure(
         "ranks",

@@ -22,7 +22,7 @@ _SCHEMA = {
     **dict.fromkeys(("repetition_rate", "drop", "drop_low", "drop_high"), pl.Float64),
     **dict.fromkeys(("pairs", "verbs"), pl.Int64),
     **dict.fromkeys(("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way"), pl.Float64),
-    "detectable": pl.Float64,
+    "drop_detectable": pl.Float64,
 }
 
 
@@ -31,9 +31,9 @@ def rates(
 ) -> pl.DataFrame:
     """Repetition rates, drops (section 3.3 of the paper) and their 95 % intervals in percent, one row for each pattern.
 
-    `detectable` is the smallest true difference from the drop of any other pattern but the selecting one that a test
-    finds with a power of 80 %. The rate of the selecting pattern is always 100 % and not an estimate, so it
-    has no interval. `scores` has columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
+    `drop_detectable` is the smallest true difference from the drop of any other pattern but the selecting one that a
+    test finds with a power of 80 %. The rate of the selecting pattern is always 100 % and not an estimate, so it has no
+    interval. `scores` has columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
     """
     scored = _scored(scores, triplets, patterns)
     known = [name for name, own in scored.items() if len(own) and name != selecting]
@@ -51,7 +51,7 @@ def rates(
             by_pair, by_both = clustered_mean(*cluster_sums(repeated, pair)), crossed_mean(repeated, pair, verb)
             rows[-1] |= _interval(by_pair, "") | _interval(by_both, "_two_way")
             own_tests = between.filter((pl.col("first") == pattern) | (pl.col("second") == pattern))
-            rows[-1]["detectable"] = own_tests["detectable"].max()  # type: ignore[assignment]  # it is a number
+            rows[-1]["drop_detectable"] = own_tests.select(100 * pl.col("detectable").max()).item()
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 

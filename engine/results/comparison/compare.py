@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.numerals import FRACTION, POINTS
 from ...basics.printable import isolated
 from ...library.run import Run
 from ...library.shown import Shown
-from ...requests.contrast import POINTS, paired_differences
+from ...requests.contrast import paired_differences
 from ...requests.summary import correction_note, disagreements
 from ...views import Column, Table
 from ...views.labels import minus, told_apart
@@ -141,10 +142,12 @@ def between(first: str, second: str) -> str:
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
     """The table that a person reads; what is the same in all rows stands below it. Clusters: such as `relations`."""
-    shown = labelled(frame).with_columns(decimals=pl.when(pl.col("unit") == "").then(3).otherwise(1))
+    rate = pl.when(pl.col("unit") == FRACTION)
+    shown = labelled(frame).with_columns(decimals=rate.then(1).otherwise(3), scale=rate.then(100).otherwise(1))
+    unit = POINTS if set(frame["unit"]) == {FRACTION} else ""
     varying = differing(shown, keys) or [keys[-1]]
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
-    figures: dict[str, Any] = {"decimals": "decimals", "wrap": False}
+    figures: dict[str, Any] = {"decimals": "decimals", "scale": "scale", "unit": unit, "wrap": False}
     columns = [
         *key_columns(varying, shown),
         *(Column(name, name, wrap=False) for name in counts),
@@ -193,11 +196,11 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     notes = constant_keys(frame, constant)
     n = f"{frame['n'][0]:,} items, " if frame["n"].n_unique() == 1 else ""
     range_ = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    crossed = frame["crossed"].null_count() < len(frame)
+    crossed, mixed = frame["crossed"].null_count() < len(frame), frame["unit"].n_unique() > 1
     tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
         f"{n}clusters: {range_} {clusters}",
-        f"difference: in {POINTS}, other numbers with three decimals in their own unit",
+        *[f"differences of rates: in {POINTS} here, fractions in files; of other numbers: in their own unit"] * mixed,
         f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
         correction_note(frame, f"by sign flips of clusters{tests}", ""),
     ]

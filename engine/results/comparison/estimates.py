@@ -8,23 +8,25 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.frames import literal
+from ...basics.numerals import FRACTION, HUNDREDTHS
 from ...basics.printable import some
 from ...experiments.finished_run import group_labels
 from ...experiments.gh22.gh22 import DATASET as GH22
 from ...experiments.negation.negation_runs import DATASET
+from ...experiments.view import PERCENT, POINTS
 from ...library.run import Run
 from ...requests.items import RANGES
 from ...requests.summary import estimated
 from ...views import Column, Table
 from ...views.labels import numbered, told_apart
-from ...views.table import PERCENT as UNITS_OF_HUNDREDTHS
 
 GROUP = ("dataset", "condition", "column", "split", "metric")  # the columns of outcomes that make a group
 SHOWN = ("dataset", "condition", "split", "metric")  # those that people read; for `split`, they read `LABEL`
 LABEL = "label of the split"
 MODEL = "model"
-PERCENT, POINTS = "%", "percentage points"
 DROP = "drop"
+_DROP: Mapping[str, Any] = {"scale": 1, "unit": POINTS["unit"]}
+_NUMBER: Mapping[str, Any] = {"decimals": 3, "wrap": False}
 _FIGURES = {
     "n": pl.Int64,
     "clusters": pl.Int64,
@@ -59,9 +61,9 @@ def estimates(
 ) -> pl.DataFrame:
     """A row for each model and group, in the order in which they come.
 
-    Columns: model, those of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit (`%`
-    where all outcomes are 0 or 1, for all models), items (a digest, the same for figures of the same items); drop,
-    drop_low and drop_high (100 - value) of `drop_of`.
+    Columns: model, those of `by`, n, clusters, value, low, high (95 % interval; null where nothing varies), unit
+    (`fraction` where all outcomes are 0 or 1, for all models, else empty), items (a digest, the same for figures of the
+    same items); drop, drop_low and drop_high of `drop_of` (100 - 100 × value, in percentage points).
     """
     parts = [
         (name, key, part) for name, own in outcomes.items() for key, part in own.group_by(*by, maintain_order=True)
@@ -74,18 +76,17 @@ def estimates(
     rows: list[tuple[Any, ...]] = []
     for metric, (name, key, part) in zip(metrics, parts, strict=True):
         values = part["value"].cast(pl.Boolean) if yes_or_no[key] else part["value"]
-        scale, unit = (100, PERCENT) if yes_or_no[key] else (1, "")
+        unit = FRACTION if yes_or_no[key] else ""
         crossed = None if part["crossed"].null_count() else part["crossed"]
         value, low, high, *_ = estimated(values, part["cluster"], metric, crossed)
-        scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
         items = f"{int(part['item'].hash().sum()):016x}"  # in any order
-        rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit, items))
+        rows.append((name, *key, len(part), part["cluster"].n_unique(), value, low, high, unit, items))
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
     falling = pl.when((pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1]))
     ends = {DROP: "value", f"{DROP}_low": "high", f"{DROP}_high": "low"}
-    return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
+    return frame.with_columns(**{name: falling.then(100 - 100 * pl.col(of)) for name, of in ends.items()})
 
 
 _WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
@@ -142,7 +143,7 @@ class Block:
     """The estimates of one unit, which a table or a chart shows together."""
 
     frame: pl.DataFrame  # labelled
-    is_rate: bool  # in percent
+    is_rate: bool  # a fraction, or its drop
     falls: bool  # shown as a drop from 100 %
     varying: list[str]  # the keys that are not the same in all rows
     constant: list[str]  # a note on the others
@@ -152,19 +153,21 @@ class Block:
         return (DROP, f"{DROP}_low", f"{DROP}_high") if self.falls else ("value", "low", "high")
 
     @property
-    def decimals(self) -> int:
-        return 1 if self.is_rate else 3
+    def style(self) -> dict[str, Any]:
+        """How a `Column` shows the figures: a drop is in points in the frame, too."""
+        style: Mapping[str, Any] = {**PERCENT, **_DROP} if self.falls else PERCENT if self.is_rate else _NUMBER
+        return dict(style)
 
 
 def blocks(found: pl.DataFrame, keys: Sequence[str] = SHOWN) -> Iterator[Block]:
-    """Estimates in percent, then all others."""
-    for unit in (PERCENT, ""):
+    """Rates, then all others."""
+    for unit in (FRACTION, ""):
         own = labelled(found).filter(pl.col("unit") == unit)
         if not own.is_empty():
             falls = DROP in own.columns and own[DROP].null_count() == 0
             varying = differing(own, keys)
             constant = constant_keys(own, [key for key in keys if key not in varying])
-            yield Block(own, unit == PERCENT, falls, varying, constant)
+            yield Block(own, unit == FRACTION, falls, varying, constant)
 
 
 _NAMED = 6  # groups with other items
@@ -206,12 +209,11 @@ def models_in_rows(
 ) -> Table:
     """A row for each model, a column for each category, from model, category, value, n; heading, low and high if there.
 
-    n stands in a note where it is the same everywhere, else behind each value. Values in one of the units `PERCENT`
-    are fractions in the frame, as in all tables.
+    n stands in a note where it is the same everywhere, else behind each value. Values whose unit is one of
+    `HUNDREDTHS` are fractions, as in all tables.
     """
     ends = [name for name in ("low", "high") if name in points.columns]
-    scale = 100 if unit in UNITS_OF_HUNDREDTHS else 1
-    points = points.with_columns(pl.col("value", *ends) / scale)
+    scale = 100 if unit in HUNDREDTHS else 1
     style: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": unit}
     named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
     headings = dict(zip(points[_CATEGORY], named, strict=True))
@@ -254,25 +256,23 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Se
         many = " to ".join(f"{end:,}" for end in dict.fromkeys((counts[0], counts[-1])))
         notes += [*[f"clusters: {many} {clusters}{' and verbs' if falls else ''}"] * in_clusters, *about]
         value, low, high = block.figures
-        unit = (POINTS if falls else PERCENT) if block.is_rate else ""
-        numbers = ("n", "clusters", "items")
-        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *numbers, value=value, low=low, high=high)
+        numbers = ("n", "clusters", "items", *block.figures)
+        shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *numbers)
         shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
         order = shown[_CATEGORY].unique(maintain_order=True)
         if len(order) <= most:
-            points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING))
-            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes, unit=unit))
+            ends = zip(("value", "low", "high"), block.figures, strict=True)
+            fractions = {name: pl.col(figure) / (100 if falls else 1) for name, figure in ends}
+            points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING), **fractions)
+            style = {name: block.style.get(name, "") for name in ("decimals", "unit")}
+            tables.append(models_in_rows(title, points, notes=notes, **style))
             continue
-        scale = 100 if unit else 1
         columns = [
             *key_columns(varying, own),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
-            Column(
-                "value", "value", low="low", high="high", decimals=block.decimals, wrap=False, unit=unit, scale=scale
-            ),
+            Column(value, value, low=low, high=high, **block.style),
         ]
-        shown = shown.with_columns(pl.col("value", "low", "high") / scale)
         place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
         rows = shown.sort(place, maintain_order=True)
         tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))

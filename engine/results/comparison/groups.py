@@ -8,6 +8,7 @@ import polars as pl
 
 from ...basics.errors import InputError, did_you_mean
 from ...basics.frames import literal
+from ...experiments.view import POINTS
 from ...library.run import BY, Run
 from ...library.shown import Shown
 from ...views import Column, Table
@@ -15,8 +16,6 @@ from .estimates import (
     DROP,
     GROUP,
     MODEL,
-    PERCENT,
-    POINTS,
     SHOWN,
     blocks,
     category,
@@ -42,7 +41,7 @@ class Groups(Shown):
 
     Attributes:
         frame: A row for each model, group and metric: the columns of `estimates`, and `effect`: by how much the group
-            raises the value of all items, or the drop where there is one, in the unit of the value.
+            raises the value of all items, or the drop where there is one; of rates a fraction.
         by: What the groups are, such as gender.
         of: The column of the frame that names them: `group`, or else dataset, condition or split.
         clusters: What the clusters are, such as `relations`.
@@ -77,8 +76,8 @@ class Groups(Shown):
         tables, shown = [], [key for key in SHOWN if key not in self._groups]
         for block in blocks(self.frame, shown):
             value, low, high = block.figures
-            unit, of_effect = (POINTS if block.falls else PERCENT, POINTS) if block.is_rate else ("", "")
-            scale = 100 if unit == PERCENT else 1  # a drop is in points wherever it stands
+            of_effect = {**block.style, **(POINTS if block.is_rate else {"signed": True})}
+            of_effect["decimals"] += 1
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
                 *key_columns(block.varying, block.frame),
@@ -86,15 +85,8 @@ class Groups(Shown):
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
-                Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False, unit=unit, scale=scale),
-                Column(
-                    f"effect on the {figure} of all",
-                    "effect",
-                    signed=True,
-                    decimals=block.decimals + 1,
-                    unit=of_effect,
-                    scale=scale,
-                ),
+                Column(value, value, low=low, high=high, **block.style),
+                Column(f"effect on the {figure} of all", "effect", **{**of_effect, "wrap": True}),
             ]
             notes = [
                 *block.constant,
@@ -103,10 +95,7 @@ class Groups(Shown):
             ]
             notes += other_items(block.frame, self.of)
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
-            rows = block.frame.with_columns(
-                pl.col(*block.figures, "effect") / scale,
-                category(block.frame, block.varying or [self.of]).alias("block"),
-            ).drop("unit")
+            rows = block.frame.with_columns(category(block.frame, block.varying or [self.of]).alias("block"))
             section, title = "block" if block.varying else None, f"{what} by {heading_of(self.by, block.frame)}"
             tables.append(Table(title, rows, columns, section=section, notes=notes, texts=texts_of(rows)))
         return tables

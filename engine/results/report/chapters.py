@@ -11,8 +11,10 @@ import polars as pl
 from ...basics.apart import stems
 from ...basics.choices import Precision
 from ...basics.errors import InputError
+from ...basics.numerals import FRACTION, HUNDREDTHS, POINTS
 from ...basics.printable import counted, isolated
 from ...experiments.registry import experiment
+from ...experiments.view import PERCENT
 from ...inference.audit import audit_sentences, audit_summary
 from ...library.run import Run
 from ...runs.record import read_run
@@ -22,7 +24,6 @@ from ...views.labels import told_apart
 from ..comparison.compare import between, compare, differences_table
 from ..comparison.estimates import (
     MODEL,
-    POINTS,
     PRINTED,
     SHOWN,
     TEXTS,
@@ -75,14 +76,13 @@ def precision(run: Run) -> list[Section]:
         for pattern, choice in (stage.calibration or {}).items()
     ]
     frame = pl.DataFrame(rows, schema=_COLUMNS, strict=False)
-    percent: dict[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
     columns = [
         Column("stage", "stage"),
         Column("pattern", "pattern"),
         Column("precision", "precision"),
         Column("reason", "reason"),
         Column("bound", "bound", decimals=3, unit="logits"),
-        Column("close calls", "close", **percent),
+        Column("close calls", "close", **PERCENT),
         Column("speed of fp32 ×", "speedup", decimals=2),
         Column("measured on", "sentences", unit="sentences"),
     ]
@@ -220,6 +220,8 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
         own = own.filter("is_own") if "is_own" in own.columns else own  # beside others, such as the paper's points
         points.append(own.select(pl.lit(name).alias(MODEL), "n", category=plot.y, value=plot.x, **ends))
     every = pl.concat(points)
+    if plot.unit in HUNDREDTHS:
+        every = every.with_columns(pl.col("value", *ends) / 100)
     title = f"Models in rows: {plot.title}"
     return [models_in_rows(title, every, unit=plot.unit, notes=other_items(every))]
 
@@ -252,12 +254,12 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:
-    points = frame.filter(pl.col("unit") != "")
+    points = frame.filter(pl.col("unit") == FRACTION)
     if len(points) > _MOST_ROWS:
         points = points.filter(pl.col("column").is_null())
     if not 0 < len(points) <= _MOST_ROWS:
         return []
-    points = labelled(points)
+    points = labelled(points).with_columns(pl.col("difference", "low", "high") * 100)
     named = points.with_columns(category(points, differing(points) or ["split"], TEXTS).alias("what"))
     sides = f"{isolated(first)} − {isolated(second)}"
     plot = Points(named, x="difference", y="what", low="low", high="high", n="n", title=sides, unit=POINTS)

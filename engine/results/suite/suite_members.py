@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.numerals import FRACTION
 from ...experiments.registry import library_function
 from ...inference.exported import load_exported
 from ...library.run import Run
@@ -128,10 +129,9 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     if not frames:
         return pl.DataFrame(schema={"probe": pl.String, "model": pl.String})
     found = pl.concat(frames, how="diagonal_relaxed")
-    # A group is in percent only if it is so for all models.
-    mixed = (pl.col("unit") != "%").any().over("probe", *GROUP) & (pl.col("unit") == "%")
-    scaled = [pl.when(mixed).then(pl.col(name) / 100).otherwise(pl.col(name)) for name in ("value", "low", "high")]
-    return found.with_columns(*scaled, unit=pl.when(mixed).then(pl.lit("")).otherwise("unit"))
+    # The values of a group are rates only if they are so for all models.
+    rates = (pl.col("unit") == FRACTION).all().over("probe", *GROUP)
+    return found.with_columns(unit=pl.when(rates).then(pl.lit(FRACTION)).otherwise(pl.lit("")))
 
 
 def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fitting: bool) -> list[Table]:

@@ -96,35 +96,36 @@ def curves(found: pl.DataFrame, probe: str) -> list[Figure]:
 
 def _figure(block: Block, probe: str) -> Figure:
     own, varying, (value, low, high) = block.frame, block.varying, block.figures
-    what = "rate, %" if block.is_rate else "value"
-    what = "drop of the repetition rate, percentage points" if block.falls else what
+    scale = block.style.get("scale", 1)
+    what = "drop of the repetition rate" if block.falls else "rate" if block.is_rate else "value"
+    unit = f", {block.style['unit']}" if block.is_rate else ""
     named = category(own, varying or ["split"], TEXTS)
     keys = ("series", "step", "model", *GROUP, *texts_of(own).values())
-    points = own.select(*keys, "n", category=named, value=value, low=low, high=high)
-    points = points.sort("series", "step", maintain_order=True)
-    drawn, notes = drawn_curves(points)
+    points = own.select(*keys, "n", *block.figures, category=named).sort("series", "step", maintain_order=True)
+    ends = zip(("value", "low", "high"), block.figures, strict=True)
+    drawn, notes = drawn_curves(points.with_columns(**{name: scale * pl.col(figure) for name, figure in ends}))
     panels, runs = drawn["category"].n_unique(), points["series"].unique(maintain_order=True).to_list()
     columns = [
         *([Column("training run", "series")] if len(runs) > 1 else []),
         Column("step", "step"),
         *key_columns(varying, own),
         Column("n", "n", wrap=False),
-        Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
+        Column(value, value, low=low, high=high, **block.style),
     ]
     notes = [*block.constant, *notes, *other_items(own)]
     title, frame = f"{probe} over training: {what}", points.drop("category")
     table = Table(title, frame, columns, notes=notes, texts=texts_of(frame))
     alt = (
         f"Curves of {probe} over {points['step'].n_unique()} steps of {', '.join(runs[:4])}"
-        f"{' and others' if len(runs) > 4 else ''}, in {counted(panels, 'chart')}: {what} against the step, with 95 % "
-        "intervals."
+        f"{' and others' if len(runs) > 4 else ''}, in {counted(panels, 'chart')}: {what}{unit} against the step, with "
+        "95 % intervals."
     )
     plot = Curves(
         drawn, x="step", y="value", low="low", high="high", series="series", x_title="step",
-        y_title=DROP if block.falls and panels > 1 else what,
+        y_title=DROP if block.falls and panels > 1 else f"{what}{unit}",
         panel="category" if panels > 1 else None, n="n",
     )  # fmt: skip
-    caption = f"{probe}: {what} against the step of training."
+    caption = f"{probe}: {what}{unit} against the step of training."
     return Figure(
         f"curve-{stem(probe)}{'' if block.is_rate else '-values'}", plot, table, alt, caption, wide=panels > 1
     )

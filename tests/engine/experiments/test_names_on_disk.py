@@ -3,8 +3,10 @@
 These are real runs of all experiments in folders, of models whose names differ in a sign or in case alone.
 """
 
+import json
 import re
 from collections import Counter, defaultdict
+from contextlib import suppress
 from functools import cache
 from html.parser import HTMLParser
 
@@ -26,8 +28,12 @@ from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.page import page
 from negengine.engine.results.report.row_files import RowFile
 from negengine.engine.results.report.row_filters import Filter, Sorting
-from negengine.engine.results.suite.suite_file import chain
+from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe, chain
+from negengine.engine.results.suite.suite_members import Member, model_tables, suite_table
+from negengine.engine.results.suite.suite_report import curves
 from negengine.engine.results.view.items import Items, Query
+from negengine.engine.views.cells import cells, with_unit
+from negengine.engine.views.formats import render
 from python_calamine import CalamineWorkbook
 
 from ...conftest import write_lexicon
@@ -37,6 +43,8 @@ from ..results.test_names import NAMES, NEUTRAL, numbers
 MODELS = st.sampled_from([("my_model", "my-model"), ("A", "a"), ("all", "paper"), ("a, b", "a"), ("x − y", "1")])
 # Where our words have a meaning: the whole, types of relations, another column; where Polars reads a pattern.
 OURS = ["all", "^all$", "*", "1-1", "N-1", "N-M", "negated", "overall", "a | b", "CpTn, control"]
+NUMBER = re.compile(r"[-+−]?\d[\d,]*(\.\d+)?(e-?\d+)?")
+OF_ANY_UNIT = {"value", "low", "high", "difference", "detectable", "effect"}  # which a column `unit` tells
 _TEXTS = 8  # columns of texts that are grouped and filtered by
 
 
@@ -173,7 +181,7 @@ def test_words_that_are_ours_have_the_rates_of_a_plain_count(kind, mini, tmp_pat
             for *key, value in found.select("condition", "split", "group", pl.struct("n", "value")).rows()
         }
         wanted = {
-            key: {"n": len(values), "value": pytest.approx(100 * sum(values) / len(values))}
+            key: {"n": len(values), "value": pytest.approx(sum(values) / len(values))}
             for key, values in counts.items()
             if key[1] not in run.by_construction
         }
@@ -181,12 +189,73 @@ def test_words_that_are_ours_have_the_rates_of_a_plain_count(kind, mini, tmp_pat
 
 
 @pytest.fixture(scope="module")
-def plain(made):
+def neutral(made):
+    """Experiment → two runs with neutral names."""
+    return cache(lambda kind: made(kind, NEUTRAL, ("one", "two")))
+
+
+@pytest.fixture(scope="module")
+def plain(neutral):
     """Experiment → what is told of two runs with neutral names."""
+    return cache(lambda kind: [*told(neutral(kind), neutral(kind)[0].folder.parent)])
 
-    @cache
-    def of(kind):
-        runs = made(kind, NEUTRAL, ("one", "two"))
-        return [*told(runs, runs[0].folder.parent)]
 
-    return of
+def compared(runs):
+    """Comparisons of runs, as far as they can be compared."""
+    asked = [(ng.compare, runs, {}), (ng.compare, runs[:1], {})]
+    asked += [(ng.by_group, runs, {"by": by}) for by in (*runs[0].groupings, "split")]
+    for function, several, options in asked:
+        with suppress(ng.InputError):
+            yield function(*several, **options)
+
+
+def rows_in(document):
+    """The rows of a document, with their names."""
+    for own in document.values() if isinstance(document, dict) else document:
+        if isinstance(own, dict | list):
+            yield from rows_in(own)
+    if isinstance(document, dict):
+        yield document
+
+
+@pytest.mark.parametrize("kind", few(experiments()))
+def test_a_quantity_has_one_unit_under_one_name_in_every_format(kind, neutral):
+    """Fractions wherever a machine reads; hundredths where a heading or a row says so, and in the papers' columns.
+
+    What is printed is what stands in the frame, or 100 times as much.
+    """
+    runs, probe, members = neutral(kind), SuiteProbe("p", kind, {}, None, ""), []
+    papers = re.compile("(published )?drop.*|repetition_rate|ratio.*" if kind in {"select", "score"} else "$^")
+    results = [*runs, *compared(runs)]
+    tables = [table for result in results for table in result.tables()]
+    for section in (section for part in chapters(runs) for section in part.sections):
+        tables += [*section.tables, *(figure.table for figure in section.figures)]
+    for step, run in enumerate(runs):
+        members.append((Member(step, SuiteModel("m", f"{step}", "s", step, None, ""), probe, run.folder), run))
+    if len(suite := suite_table(members)):
+        tables += [*model_tables(suite, members, fitting=False), *(figure.table for figure in curves(suite, "p"))]
+    units = defaultdict(dict)
+    for table in tables:
+        (document,) = json.loads(render([table], "json"))
+        for name, unit in document["units"].items():
+            units[name].setdefault(unit, table.title)
+        for texts, row in zip(cells(table), table.frame.to_dicts(), strict=True):
+            for column, text in zip(table.columns, texts, strict=True):
+                figure = row.get(column.value)
+                if isinstance(figure, float) and column.value not in table.texts and (digits := NUMBER.search(text)):
+                    by_row = row.get("unit") == "fraction" and column.value in OF_ANY_UNIT
+                    in_hundredths = by_row or re.search("%|points|× 100", with_unit(column))
+                    times = 100 if in_hundredths and not papers.fullmatch(column.value) else 1
+                    assert float(digits[0].replace(",", "")) == pytest.approx(times * figure, rel=0.06, abs=0.051)
+    assert not {name: told for name, told in units.items() if len(told) > 1}
+    fractions = {name for name, told in units.items() if "fraction" in told}
+    assert not any(map(papers.fullmatch, fractions))
+    documents = [*(result.document() for result in results), suite.to_dicts()]
+    documents += [run.summary.to_dicts() for run in runs if "summary.parquet" in run.record.files]
+    for row in rows_in(documents):
+        assert row.get("unit", "") in {"", "fraction"}
+        known = fractions - OF_ANY_UNIT if row.get("unit") != "fraction" else fractions | OF_ANY_UNIT
+        assert all(abs(row[name] or 0) <= 1 for name in known & {*row})
+        if papers.fullmatch("drop") and "drop" in row:
+            rate = row["repetition_rate"] if "repetition_rate" in row else 100 * row["value"]
+            assert row["drop"] == pytest.approx(100 - rate)

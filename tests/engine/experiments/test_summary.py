@@ -112,13 +112,12 @@ def test_no_interval_leaves_what_its_quantity_can_be_on_any_path(data, metric, n
     ) for name in "ab"}  # fmt: skip
     told = estimates(models, GROUP)
     compared = paired_differences({("D", "c", None, ALL, metric): [*models.values()]}, GROUP)
-    scale = 100 if metric == "right" else 1
-    assert {told["unit"][0], compared["unit"][0]} == ({"%", "percentage points"} if scale == 100 else {""})
+    assert {told["unit"][0], compared["unit"][0]} == {"fraction" if metric == "right" else ""}
     assert len(differences) == len(compared) == 1
     found = [(own.value, own.low, own.high) for own in (*found, *differences)]
     ends = [*[(low, high)] * (len(found) - 1), (low - high, high - low)]
     shown = [*told.select("value", "low", "high").rows(), *compared.select("difference", "low", "high").rows()]
-    found += [tuple(own / scale if own is not None else None for own in row) for row in shown]
+    found += shown
     ends += [*[(low, high)] * len(told), (low - high, high - low)]
     for (value, *own), (least, most) in zip(found, ends, strict=True):
         assert own == [None, None] or least <= own[0] <= value + 1e-9 <= own[1] + 2e-9 <= most + 2e-9

@@ -1,4 +1,5 @@
 import re
+import unicodedata
 from dataclasses import replace
 from xml.etree.ElementTree import XML
 
@@ -6,6 +7,8 @@ import altair as alt
 import polars as pl
 import pytest
 import vl_convert
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Plot, Points
@@ -136,3 +139,43 @@ def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda *_, **__: svg)
     with pytest.raises(InputError, match="a figure has the element 'image'"):
         for_page(figure(PLOTS["points"]), "f1")
+
+
+def unfolded(text):
+    return unicodedata.normalize("NFC", text)
+
+
+ALIKE = [f"a training run with the learning rate {rate} and as many steps as all others in this list" for rate in "123"]
+MIDDLES = st.lists(st.text("aA_-:é模ا1", min_size=1, max_size=3), min_size=2, max_size=5, unique_by=unfolded)
+DRAWN = {
+    "points": lambda data: Points(data, x="value", y="name", title="value"),
+    "series": lambda data: Points(data, x="value", y="whole", series="name", title="value"),
+    "panels": lambda data: Points(data, x="value", y="whole", panel="name", title="value"),
+    "steps": lambda data: Lines(data, x="name", y="value", series="whole", x_title="x", y_title="y"),
+    "lines": lambda data: Lines(data, x="value", y="value", series="name", x_title="x", y_title="y"),
+    "curves": lambda data: Curves(data, x="value", y="value", series="name", x_title="x", y_title="y"),
+    "bars": lambda data: Bars(data, x="value", y="name", panel="whole", title="value", text="whole"),
+    "bars in panels": lambda data: Bars(data, x="value", y="whole", panel="name", title="value", text="whole"),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+@settings(max_examples=10)
+@given(middles=MIDDLES)
+def test_long_names_that_differ_in_their_middle_alone_differ_in_each_picture_by_what_they_differ_in(kind, middles):
+    names = [f"{'the same beginning of each ' * 2}{middle}{' the same end of each' * 3}" for middle in middles]
+    data = pl.DataFrame({"name": names, "value": [float(i) for i in range(len(names))], "whole": "x"})
+    drawn = DRAWN[kind](data).chart().to_dict(validate=False)
+    rows = [row for own in drawn["datasets"].values() for row in own]
+    titles = [layer["title"] for own in drawn.get("concat", []) for layer in own["layer"][:1] if "title" in layer]
+    shown = titles if kind == "bars in panels" else [row["name"] for row in rows]
+    assert len(set(shown)) == len(names)
+    for middle, label in zip(middles, shown, strict=True):
+        assert unfolded(middle)[:1] in unfolded(label).replace("\n", "")
+
+
+def test_steps_whose_names_do_not_fit_beside_each_other_are_turned():
+    for names, angle in ((["1", "2", "3"], 0), (ALIKE, -45)):
+        data = pl.DataFrame({"name": names, "value": [1.0, 2.0, 3.0], "whole": "x"})
+        spec = DRAWN["steps"](data).chart().to_dict(validate=False)
+        assert {own["encoding"]["x"]["axis"]["labelAngle"] for own in spec["layer"]} == {angle}

@@ -258,7 +258,7 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     ]
     (row,) = found.frame.filter(metric="accuracy", split="all").to_dicts()
     assert [row[name] for name in ("both", "only_first", "only_second", "neither")] == counts
-    assert row["difference"] == pytest.approx(100 * (counts[1] - counts[2]) / len(PAIRS))
+    assert row["difference"] == pytest.approx((counts[1] - counts[2]) / len(PAIRS))
     said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
     assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
     listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]

@@ -34,7 +34,7 @@ RATES = pl.DataFrame(
         ("CnTn", 24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
         ("CpTv", 20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
     ],
-    schema=["pattern", *DROPS, "design_effect_two_way", "detectable"],
+    schema=["pattern", *DROPS, "design_effect_two_way", "drop_detectable"],
     orient="row",
 ).with_columns(n=1200, pairs=60, verbs=482, repetition_rate=100 - pl.col("drop"))
 
@@ -102,7 +102,7 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
     others = [name for name in own if name not in {"p2", selecting}]
     wanted = [paired_difference(own[name] > 0, own["p2"] > 0, pair, verb).detectable for name in others]
     known = [100 * value for value in wanted if value is not None]
-    assert row(table, "p2")["detectable"] == (pytest.approx(max(known)) if known else None)
+    assert row(table, "p2")["drop_detectable"] == (pytest.approx(max(known)) if known else None)
     assert (pairs == 5) == (not known)
 
 
@@ -149,7 +149,7 @@ def test_a_lazy_run_marks_its_estimates():
 def test_the_papers_drops_stand_beside():
     table = rates_table(RATES, PATTERNS, LARGE, PAPER)
     assert cells(table, 4) == ["", "27.7", "66.9", "12.1", "23.3"]
-    assert table.figures["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
+    assert table.figures["published drop"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
     other = rates_table(RATES, PATTERNS, {**LARGE, "coreference": "same-gender"}, PAPER)
     assert cells(other, 4)[1] == "7.5"
     assert "Table 8" in other.notes[-1]  # what is uncertain about it

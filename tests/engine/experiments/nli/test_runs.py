@@ -120,7 +120,7 @@ def test_two_models_are_compared_where_they_are_scored_alike(runs):
     assert found.select("condition", "split", "n").rows() == [(*key, n) for key, n in sizes.items()]
     three, two = (runs[head].items.filter(dataset="RTE", condition="new")["accuracy"].mean() for head in HEADS)
     [difference] = found.filter(condition="new", split="all")["difference"]
-    assert difference == pytest.approx(100 * (three - two))
+    assert difference == pytest.approx(three - two)
 
 
 def test_the_graphs_of_a_classifier_are_compared_with_each_other_and_with_pytorch(classifiers):

@@ -80,8 +80,8 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
         assert (row["n"], row["clusters"], row["crossed"], row["tests"]) == (len(pairs), 12, len(by_verb), len(differ))
         least = max(min(1, 2 / 2 ** np.count_nonzero([*own.values()])) for own in (sums, by_verb))
         assert row["least_p"] == least
-        difference = 100 * sum(sums.values()) / len(pairs)
-        assert (row["difference"], row["unit"]) == (pytest.approx(difference), "percentage points")
+        difference = sum(sums.values()) / len(pairs)
+        assert (row["difference"], row["unit"]) == (pytest.approx(difference), "fraction")
         # Never below the p of either kind of clusters alone.
         by_both = sign_flips(np.array(list(by_verb.values())))
         assert row["p"] >= max(flipped(list(sums.values())), by_both) * (1 - 1e-9)
@@ -118,7 +118,7 @@ def test_targets_are_the_papers_columns_and_are_tested_on_the_triplets_of_both(r
     )
     common = set(one) & set(other)
     assert row["n"] == len(common)
-    assert row["difference"] == pytest.approx(100 * np.mean([one[i] - other[i] for i in common]))
+    assert row["difference"] == pytest.approx(np.mean([one[i] - other[i] for i in common]))
 
 
 def test_two_models_are_compared_on_what_both_have(runs):
@@ -135,7 +135,7 @@ def test_two_models_are_compared_on_what_both_have(runs):
     p = rows["CpTn"]["p"]
     assert p >= flipped(by_pair["sum"].to_list())
     assert {name: rows["CpTn"][name] for name in ("difference", "p", "p_holm")} == pytest.approx(
-        {"difference": 100 * by_pair["sum"].sum() / by_pair["n"].sum(), "p": p, "p_holm": p}
+        {"difference": by_pair["sum"].sum() / by_pair["n"].sum(), "p": p, "p_holm": p}
     )  # the other three patterns are the same in both
     assert {row["tests"] for row in rows.values()} == {1}
     assert "CpTp" not in rows  # 100 % by construction in both: nothing is compared
@@ -190,7 +190,7 @@ def test_verbs_of_one_token_and_of_several_are_never_counted_together(scored_run
         ng.compare(scored_run, several)
     rates, frame = dict(several.rates.select("pattern", "repetition_rate").iter_rows()), ng.compare(several).frame
     for first, second, difference in frame.select("first", "second", "difference").iter_rows():
-        assert difference == pytest.approx(rates[first] - rates[second])
+        assert 100 * difference == pytest.approx(rates[first] - rates[second])
     by_tokens = ng.by_group(several, by="tokens").frame
     assert by_tokens.filter(split="CpTn")["n"].sum() == len(several.triplets)
 
@@ -338,7 +338,7 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     found = ng.by_group(*runs, by="gender").frame
     assert len(found) == 3 * 2 * 2
     [row] = found.filter(model="middle", group="f", split="a").to_dicts()
-    rate = 100 * runs[1].outcomes("gender").filter(by="f", split="a")["value"].mean()
+    rate = runs[1].outcomes("gender").filter(by="f", split="a")["value"].mean()
     assert (row["n"], row["clusters"], row["value"]) == (20, 10, pytest.approx(rate))
     assert row["low"] < row["value"] < row["high"]
     moves = found.group_by("model", "split").agg(pl.col("effect").sum())["effect"]
@@ -381,7 +381,7 @@ def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_r
     every = dict(scored.rates.select("pattern", "drop").iter_rows())
     for row in found.to_dicts():  # a group with a larger drop raises the drop of all
         share = row["n"] / found.filter(split=row["split"])["n"].sum()
-        assert row["effect"] == pytest.approx((row["drop"] - every[row["split"]]) * share)
+        assert row["effect"] == pytest.approx((row["drop"] - every[row["split"]]) / 100 * share)
     # With one group, the interval is that of the whole run: pairs and verbs are clusters.
     whole = ng.by_group(scored, by="dataset").frame.sort("split")
     rates = scored.rates.filter(pl.col("pattern") != "CpTp").sort("pattern")
