@@ -88,7 +88,7 @@ DROPS = View(
     ("dataset", "condition", "split"),
     [
         *_PAIRS,
-        Values("drop", "drop", interval=True, style={**POINTS, "signed": False}),
+        Values("drop", "accuracy_drop", interval=True, style={**POINTS, "signed": False}),
         Values("relative drop", "relative_drop", interval=True),
     ],
     where=pl.col("condition") == NEW,

@@ -47,7 +47,7 @@ def _drops(cell: Cell, original: pl.Series, new: pl.DataFrame, suffix: str) -> I
     clusters = found.clusters if found.clusters < n else None
     after = proportion(int(right.sum()), n) if clusters is None else (found.value, *proportion_interval(found))
     ends = combined(before, after)
-    yield Row.of(cell, f"drop{suffix}", before[0] - after[0], *ends, n, clusters)
+    yield Row.of(cell, f"accuracy_drop{suffix}", before[0] - after[0], *ends, n, clusters)
     if before[0] > 0:
         ends = (None, None)
         if clusters is None or found.shows_variation:

@@ -132,6 +132,7 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], models: Sequen
         raise InputError(f"{where(twice[0])}: {twice[0]} is also in vary; give it once")
     fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
     found = []
+    folders: dict[str, str] = {}
     for values in itertools.product(*vary.values()):
         full = settings | dict(zip(vary, values, strict=True))
         _check(function, fields, full, lambda key: where("vary" if key in vary else key))
@@ -139,6 +140,11 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], models: Sequen
         name = "-".join([label, *plain])
         if not is_file_name(name):
             raise InputError(f"{where('vary')}: {name[:80]!r} cannot be the name of a folder; use shorter values")
+        varied = ", ".join(f"{key} {value!r}" for key, value in zip(vary, values, strict=True))
+        if (earlier := folders.get(one_file(name))) is not None:
+            hint = "give it once" if earlier == varied else "write a [[probe]] with a name of its own for each"
+            raise InputError(f"{where('vary')}: {earlier} and {varied} have one folder, {name[:80]!r}; {hint}")
+        folders[one_file(name)] = varied
         found.append(SuiteProbe(name, function, full, _models(table, models, where), where("probe")))
     return found
 

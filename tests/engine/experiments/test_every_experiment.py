@@ -220,7 +220,7 @@ def ends_of(metric):
     """What a figure of a metric can be, from the least to the most."""
     known = {"spearman": (-1, 1), "perplexity": (1, inf)}
     known |= dict.fromkeys(("logprob", "log_likelihood", "per_token", "per_word", "per_character"), (-inf, 0))
-    signed = {"drop": (-1, 1), "relative_drop": (-inf, 1)}
+    signed = {"accuracy_drop": (-1, 1), "relative_drop": (-inf, 1)}
     return known.get(metric.partition("-by-")[0]) or signed.get(metric.partition("_from_")[0], (0, 1))
 
 

@@ -129,7 +129,7 @@ def nli():
     return [
         *values(*((*key, metric) for metric in ("majority", "accuracy") for key in judged)),
         *values(*((*key, "truncated") for key in judged)),
-        *values(*(("RTE", "new", kind, metric) for metric in ("drop", "relative_drop") for kind in kinds)),
+        *values(*(("RTE", "new", kind, metric) for metric in ("accuracy_drop", "relative_drop") for kind in kinds)),
         compared("accuracy", "RTE", "new", "Tneg-H", OWN, other_split="T-Hneg"),
     ], None
 

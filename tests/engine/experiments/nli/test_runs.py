@@ -179,8 +179,8 @@ def test_shares_and_drops():
         ("original", "negation", "accuracy"): 0,
         ("new", "T-Hneg", "accuracy"): 1,
         ("original", "all", "negation_share"): 0.25,
-        ("new", "all", "drop"): 0.75 - 1,
-        ("new", "all", "drop_from_negation"): 0 - 1,
+        ("new", "all", "accuracy_drop"): 0.75 - 1,
+        ("new", "all", "accuracy_drop_from_negation"): 0 - 1,
         ("new", "all", "relative_drop"): 1 - 1 / 0.75,
         ("new", "all", "truncated"): 1 / 3,
         ("new", "Tneg-H", "truncated"): 1,
@@ -194,9 +194,9 @@ def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     """Eight original pairs, six right; five triples of which 3, 3, 1, 0 and 2 pairs are right."""
     original = [(False, i < 6) for i in range(8)]
     triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False), (True, True, False)]
-    row = cell(summary_of(original, triples[:4]), "SNLI", "new", "all", "drop")
+    row = cell(summary_of(original, triples[:4]), "SNLI", "new", "all", "accuracy_drop")
     assert (row["low"], row["high"], row["clusters"]) == (None, None, 4)
-    row = cell(summary_of(original, triples), "SNLI", "new", "all", "drop")
+    row = cell(summary_of(original, triples), "SNLI", "new", "all", "accuracy_drop")
     wilson = stats.binomtest(6, 8).proportion_ci(method="wilson")
     low, high = proportion_interval(clustered_mean(np.array([3, 3, 1, 0, 2]), np.full(5, 3)))
     below, above = np.hypot(6 / 8 - wilson.low, high - 9 / 15), np.hypot(wilson.high - 6 / 8, 9 / 15 - low)

@@ -139,6 +139,12 @@ FAULTS = [
     ),
     (MODEL + PROBE + "vary = {seed = 1}\n", 5, "vary must be a table of lists"),
     (MODEL + PROBE + "seed = 0\nvary = {seed = [1, 2]}\n", 5, "seed is also in vary; give it once"),
+    (MODEL + PROBE + "vary = {seed = [1, 2, 1]}\n", 5, "seed 1 and seed 1 have one folder, 'select-1'; give it once"),
+    (
+        MODEL + PROBE + 'vary = {verbs = ["in-context"], lexicon = ["a b", "A-B"]}\n',
+        5,
+        "lexicon 'a b' and verbs 'in-context', lexicon 'A-B' have one folder, 'select-in-context-A-B'; write a",
+    ),
     (MODEL + PROBE + PROBE, 6, "'select' is also in .*own.toml:4; give each probe a name"),
     (MODEL + PROBE + 'name = "../x"\n', 5, "name is '../x'; it names a folder"),
     (MODEL + PROBE + 'models = ["maxi"]\n', 5, "no \\[\\[model\\]\\] is named 'maxi'; They are mini"),
