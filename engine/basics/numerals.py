@@ -7,7 +7,7 @@ FRACTION, PERCENT, POINTS = "fraction", "%", "percentage points"
 """Units of shares. Frames, files and formats for machines have fractions; only what a person reads has hundredths.
 
 Columns of the Self-Contained Negation Test are in hundredths in its files, too, and then wherever their names stand:
-`repetition_rate`, `drop…`, `ratio…`. No other experiment has a column of these names in another unit.
+`repetition_rate`, `drop…`, `ratio…`. No other experiment has a `drop` in another unit.
 """
 TIMES_100 = "× 100"  # of what is no share, such as a correlation
 HUNDREDTHS = frozenset({PERCENT, POINTS, TIMES_100})
