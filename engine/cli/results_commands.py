@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _Run = Annotated[Path, Argument("The folder of a finished run.", "RUN")]
 _Runs = Annotated[list[Path], Argument("The folders of finished runs.", "RUN...")]
 _BY = "Rates by group instead: gender, profession, verb, name, relation, dataset, condition or group "
-_SENTENCES = "Of two runs: sentences with both answers, by which model is right (default: differences)."
 _ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not)."
 
 
@@ -31,7 +30,6 @@ _ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or
 def compare(
     runs: _Runs,
     by: Annotated[str | None, Option(_BY + "(default: differences).", "COLUMN")] = None,
-    sentences: Annotated[str | None, Option(_SENTENCES, "both|first|second|neither|all")] = None,
     items: Annotated[Path | None, Option(_ITEMS, "FILE")] = None,
 ) -> "Shown":
     """Compare any number of models, the patterns of one run, or runs that differ in --coreference.
@@ -41,16 +39,10 @@ def compare(
     from ..results.comparison.compare import compare as run_compare
     from ..results.comparison.groups import by_group
     from ..results.comparison.runs import item_rows
-    from ..results.comparison.side_by_side import side_by_side
     from ..results.report.row_files import RowFile
 
     written = None if items is None else RowFile(items, "--items", mark=False)
-    if sentences is not None:
-        if by is not None or len(runs) != 2:
-            raise InputError(f"--sentences {sentences}: give two runs, without --by")
-        found: Shown = side_by_side(runs[0], runs[1], sentences)
-    else:
-        found = run_compare(*runs) if by is None else by_group(*runs, by=by)
+    found: Shown = run_compare(*runs) if by is None else by_group(*runs, by=by)
     if written is not None:
         n = written.write(item_rows(*runs))
         say(f"{items}: {counted(n, 'row')}, one for each item and model; docs/r.md has a model for R")

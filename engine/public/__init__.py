@@ -60,7 +60,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.comparison.compare import Comparison, compare
     from .engine.results.comparison.groups import Groups, by_group
     from .engine.results.comparison.runs import items
-    from .engine.results.comparison.side_by_side import SideBySide, side_by_side
     from .engine.results.finished import merge
     from .engine.results.finished import open_run as open  # noqa: A004 - the library's `open`
     from .engine.results.report.citation import Citation, cite

@@ -31,7 +31,7 @@ def mean_ranks(scores: Scores) -> NDArray[np.float64]:
 
     The same numbers as `scipy.stats.rankdata`, in a quarter of the time: only few values are equal.
     """
-    order = ascending(scores)
+    order = np.argsort(scores)
     ranks = np.empty(len(scores))
     ranks[order] = np.arange(1, len(scores) + 1)
     values = scores[order]
@@ -44,18 +44,3 @@ def mean_ranks(scores: Scores) -> NDArray[np.float64]:
         equal = np.repeat(first, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         ranks[order[equal]] = np.repeat((first + last) / 2 + 1, sizes)
     return ranks
-
-
-def ascending(scores: Scores) -> NDArray[np.int64]:
-    """The positions of values from the lowest to the highest one, int64 [m]; of equal ones the first position first.
-
-    The bits of floating-point numbers of one sign have their order, and NumPy sorts whole numbers of 16 bits by
-    counting: two such sorts of 30,522 values take 0.5 ms on an AMD EPYC, where `argsort` takes 1.2 ms.
-    """
-    bits = (scores + np.float32(0)).view(np.uint32)  # -0 is 0
-    negative = (bits.view(np.int32) >> 31).view(np.uint32)
-    keys = bits ^ (negative | np.uint32(1 << 31))
-    by_last_bits = np.argsort(keys.astype(np.uint16), kind="stable")
-    first_bits = (keys >> np.uint32(16)).astype(np.uint16)[by_last_bits]
-    order: NDArray[np.int64] = by_last_bits[np.argsort(first_bits, kind="stable")]
-    return order

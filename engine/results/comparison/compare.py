@@ -171,7 +171,7 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
         *(Column(f"only {name}", f"only_{side}") for name, side in zip(names, ("first", "second"), strict=True)),
         Column("neither", "neither"),
     ]
-    notes = ["--sentences both, first, second or neither lists these items with both answers"]
+    notes = ["`negengine view RUN RUN` shows these items with both answers"]
     title = "In how many items both models, one or neither is right"
     return Table(title, shown, columns, notes=notes, texts=texts_of(shown))
 

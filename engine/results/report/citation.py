@@ -2,8 +2,8 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
 from importlib.resources import files
@@ -29,40 +29,17 @@ from .usage import Usage, usage
 
 _ROOT = Path(__file__).resolve().parents[3]
 _CITATION = "CITATION.cff"
-_CAPITALS = re.compile(r"\b\w*[A-Z]\w*[A-Z]\w*\b")  # BibTeX styles write titles in small letters, but not inside braces
-_VERBATIM = {"pages", "year", "doi", "url", "eprint", "archiveprefix"}
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A paper, a data set or a program."""
+    """A paper, a data set or a program, as a table of a file of references has it."""
 
     key: str
-    kind: str  # BibTeX's type of entry, such as `inproceedings`
-    title: str
-    authors: tuple[str, ...]  # full names
-    year: int | None
-    role: str  # `test`, `method`, `data`, `model` or `tool`
-    fields: Mapping[str, str] = field(default_factory=dict)  # all other fields of BibTeX
+    label: str  # as a text cites it: `Ettinger, 2020`; `Kassner and Schütze, 2020`; `Kletz et al., 2023`
+    bibtex: str
+    role: str = "model"  # `test`, `method`, `data`, `model` or `tool`
     dataset: str | None = None  # the data set or method that it describes, if it is one of several
-
-    @property
-    def label(self) -> str:
-        """As a text cites it: `Ettinger, 2020`; `Kassner and Schütze, 2020`; `Kletz et al., 2023`."""
-        last = [author.split()[-1] for author in self.authors]
-        who = last[0] if len(last) == 1 else " and ".join(last) if len(last) == 2 else f"{last[0]} et al."
-        return f"{who}, {self.year}" if self.year else who
-
-    @property
-    def bibtex(self) -> str:
-        is_group = self.role == "tool"  # whose name is not a first and a last one
-        names = [f"{{{latex(own)}}}" if is_group or " " not in own else latex(own) for own in self.authors]
-        title = _CAPITALS.sub(lambda match: f"{{{match[0]}}}", latex(self.title))
-        values = {"title": title, "author": " and ".join(names)}
-        values |= {"year": str(self.year)} if self.year else {}
-        values |= {name: value if name in _VERBATIM else latex(value) for name, value in self.fields.items()}
-        lines = [f"  {name} = {{{value}}}," for name, value in values.items()]
-        return "\n".join([f"@{self.kind}{{{self.key},", *lines, "}"])
 
 
 def probe_references(reference: str) -> tuple[Reference, ...]:
@@ -70,13 +47,14 @@ def probe_references(reference: str) -> tuple[Reference, ...]:
     if not reference:
         return ()
     package, _, name = reference.partition(":")
-    return _references(tomllib.loads(files(package).joinpath(name).read_text("utf-8")))
+    content = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+    return tuple(Reference(key, **entry) for key, entry in content.items())
 
 
 def model_references(family: str) -> tuple[Reference, ...]:
     """The papers of a model family; none where `models.toml` does not have it."""
     content = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
-    return _references(content.get(family, {}))
+    return tuple(Reference(key, **entry) for key, entry in content.get(family, {}).items())
 
 
 @cache
@@ -87,37 +65,16 @@ def tool_reference() -> Reference:
         path = next(Path(own.locate()) for own in distribution("negengine").files or () if own.name == _CITATION)
     content = yaml.safe_load(path.read_text("utf-8"))
     authors = (entry.get("name") or f"{entry['given-names']} {entry['family-names']}" for entry in content["authors"])
-    released = str(content.get("date-released", ""))
-    optional = {"url": content.get("url") or source_address(), "doi": content.get("doi")}
-    return Reference(
-        key="negengine",
-        kind="misc",
-        title=content["title"],
-        authors=tuple(authors),
-        year=int(released[:4]) if released else None,
-        role="tool",
-        fields={
-            "note": f"Software, version {content['version']}",
-            **{name: str(value) for name, value in optional.items() if value},
-        },
-    )
-
-
-def _references(entries: Mapping[str, Mapping[str, Any]]) -> tuple[Reference, ...]:
-    known = {"role", "type", "title", "author", "year", "dataset"}
-    return tuple(
-        Reference(
-            key=key,
-            kind=entry["type"],
-            title=entry["title"],
-            authors=tuple(entry["author"]),
-            year=entry["year"],
-            role=entry.get("role", "model"),
-            fields={name: str(value) for name, value in entry.items() if name not in known},
-            dataset=entry.get("dataset"),
-        )
-        for key, entry in entries.items()
-    )
+    fields = {
+        "title": latex(content["title"]),
+        "author": " and ".join(f"{{{latex(name)}}}" for name in authors),
+        "year": str(content.get("date-released", ""))[:4],
+        "note": f"Software, version {content['version']}",
+        "url": content.get("url") or source_address(),
+        "doi": content.get("doi"),
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return Reference("negengine", "negengine", "\n".join(["@misc{negengine,", *lines, "}"]), "tool")
 
 
 @dataclass(frozen=True, eq=False)

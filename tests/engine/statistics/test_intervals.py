@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from negengine.engine.statistics.clusters import cluster_sums, clustered_mean, student_interval
 from negengine.engine.statistics.intervals import exact_proportion_interval, mean, proportion, relative_drop_interval
-from negengine.engine.statistics.rank_correlation import ascending, mean_ranks, spearman
+from negengine.engine.statistics.rank_correlation import mean_ranks, spearman
 from scipy import stats
 
 
@@ -69,9 +69,3 @@ def test_rank_correlation_is_scipys(sides):
 def test_equal_values_have_the_mean_of_their_ranks(values):
     scores = np.array(values, np.float32)
     np.testing.assert_array_equal(mean_ranks(scores), stats.rankdata(scores))
-
-
-@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50))
-def test_values_are_sorted_as_numpy_sorts_them(values):
-    scores = np.array(values, np.float32)
-    np.testing.assert_array_equal(ascending(scores), np.argsort(scores, kind="stable"))

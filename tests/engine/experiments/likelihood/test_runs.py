@@ -261,8 +261,6 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     assert row["difference"] == pytest.approx((counts[1] - counts[2]) / len(PAIRS))
     said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
     assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
-    listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]
-    assert listed == counts
 
 
 @pytest.mark.parametrize("kind", ["model", "causal_model"])
