@@ -1,13 +1,13 @@
 """Whether a value that was read from a file, such as TOML or JSON, is one that an option takes."""
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from .errors import did_you_mean
+from .errors import InputError, did_you_mean
 from .option import OptionField
 
 
@@ -54,3 +54,19 @@ def _kinds(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Iterator[tu
         yield Annotated[hint, bounds], f"a{' whole' if hint is int else ''} number{least}{most}"
     elif hint is bool:
         yield bool, "true or false"
+
+
+def refuse_faults(
+    what: str, fields: Mapping[str, OptionField], given: Mapping[str, Any], where: Callable[[str | None], str]
+) -> None:
+    """Refuse unknown, missing and wrong settings; `where` gives the file and line of one, or of the table (None)."""
+    for key, value in given.items():
+        if key not in fields:
+            near, listed = did_you_mean(key, fields), ", ".join(fields) or "none"
+            its = f"{near}Its" if near else "its"
+            raise InputError(f"{where(key)}: {what} has no setting {key!r}; {its} settings are {listed}")
+        if wrong := fault(fields[key], value):
+            raise InputError(f"{where(key)}: {key} is {wrong}")
+    for key, field in fields.items():
+        if field.required and key not in given:
+            raise InputError(f"{where(None)}: {what} needs a setting {key!r}")

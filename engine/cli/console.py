@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
@@ -20,61 +20,42 @@ if TYPE_CHECKING:
     from ..views.table import Table
 
 
-class Stdout(io.TextIOBase):
-    """A text stream that writes at once. Its failures are errors in the user's environment."""
+_written: list[bool] = []  # whether a result was printed
 
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream  # None if stdout was closed before the program began
-        self.has_written = False
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
-        return (getattr(self._stream, "encoding", None) or "utf-8").lower()
+def _put(text: str) -> None:
+    """Print at once; raises InputError if stdout is full or closed, SystemExit (0) if its reader has gone."""
+    if sys.stdout is None:  # closed before the program began
+        raise InputError("cannot write the results: stdout is closed; send them to a terminal or a file")
+    _written[:] = [True]
+    try:
+        sys.stdout.write(text.encode(_encoding(), "replace").decode(_encoding()))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_stdout()
+        raise SystemExit(0) from None
+    except (OSError, ValueError) as error:
+        discard_stdout()
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
 
-    @property
-    def errors(self) -> str:  # type: ignore[override]
-        return "replace"
 
-    def isatty(self) -> bool:
-        with suppress(ValueError):  # closed
-            return self._stream is not None and self._stream.isatty()
-        return False
+def _encoding() -> str:
+    return (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 
-    def fileno(self) -> int:
-        if self._stream is None:
-            raise io.UnsupportedOperation("fileno")
-        return self._stream.fileno()
 
-    def flush(self) -> None:
-        """Do nothing: every write is complete at once."""
+def _is_terminal() -> bool:
+    with suppress(ValueError):  # closed
+        return sys.stdout is not None and sys.stdout.isatty()
+    return False
 
-    def write(self, text: str) -> int:
-        """Write the text; raises InputError if the stream is full or closed, SystemExit (0) if its reader has gone."""
-        if not isinstance(text, str):
-            raise TypeError(f"a text stream takes str, not {type(text).__name__}")  # click asks by trying
-        if not text:
-            return 0
-        if self._stream is None:
-            raise InputError("cannot write the results: stdout is closed; send them to a terminal or a file")
-        self.has_written = True
-        try:
-            self._stream.write(text.encode(self.encoding, self.errors).decode(self.encoding))
-            self._stream.flush()
-        except BrokenPipeError:
-            self._discard()
-            raise SystemExit(0) from None
-        except (OSError, ValueError) as error:
-            self._discard()
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
-        return len(text)
 
-    def _discard(self) -> None:
-        """Discard what the stream still holds: Python would try to write it again at the end, and fail."""
-        with suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
-            os.close(nowhere)
+def discard_stdout() -> None:
+    """Discard what stdout still holds: Python would try to write it again at the end, and fail."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def say(line: str, *, is_error: bool = False) -> None:
@@ -92,7 +73,7 @@ def show(*items: Any, form: str = TABLE) -> None:
     if form == TABLE:
         drawn = _drawn([item for item in items if not isinstance(item, str)])
         for item in items:
-            _stdout().write(isolated_lines(printable_lines(item)) + "\n" if isinstance(item, str) else next(drawn))
+            _put(isolated_lines(printable_lines(item)) + "\n" if isinstance(item, str) else next(drawn))
         return
     from ..views.formats import render
 
@@ -103,26 +84,25 @@ def show(*items: Any, form: str = TABLE) -> None:
 
 def pieces(texts: "Iterable[str]") -> None:
     """Results that are in a format already, or too long for memory, piece by piece; errors as for `show`."""
-    stream = _stdout()
     for text in texts:
-        stream.write(printable_lines(text) if stream.isatty() else text)
+        _put(printable_lines(text) if _is_terminal() else text)
 
 
 def document(value: Any) -> None:
     """One JSON document as the result; errors as for `show`."""
-    plain = not _stdout().encoding.startswith("utf")  # then \u escapes, which lose nothing
-    _stdout().write(json_safe(json.dumps(value, ensure_ascii=plain, indent=2)) + "\n")
+    plain = not _encoding().startswith("utf")  # then \u escapes, which lose nothing
+    _put(json_safe(json.dumps(value, ensure_ascii=plain, indent=2)) + "\n")
 
 
 def error_document(said: str) -> None:
     """The error alone as a JSON document, if nothing was printed before, and stdout can be written."""
-    if not _stdout().has_written:
+    if not _written:
         with suppress(InputError):
             document({"error": said})
 
 
 def open_standard_streams() -> None:
-    """An empty file for each standard stream that is missing, and `Stdout` for what libraries print.
+    """An empty file for each standard stream that is missing, and `?` for what the encoding of stdout lacks.
 
     Without them the first files that a process opens would get their numbers, and what a library says would land there.
     """
@@ -132,21 +112,18 @@ def open_standard_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
             os.set_inheritable(descriptor, True)
-    sys.stdout = cast("Any", _stdout())
-    _stdout().has_written = False
-
-
-def _stdout() -> Stdout:
-    return sys.stdout if isinstance(sys.stdout, Stdout) else Stdout(sys.stdout)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    _written.clear()
 
 
 class _Sheet(io.StringIO):
     """A stream that rich draws for stdout: rich asks for its encoding, and whether it is a terminal."""
 
-    encoding = property(lambda _: _stdout().encoding)
+    encoding = property(lambda _: _encoding())
 
     def isatty(self) -> bool:
-        return _stdout().isatty()
+        return _is_terminal()
 
 
 def _drawn(tables: "Sequence[Table]") -> "Iterator[str]":

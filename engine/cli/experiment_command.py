@@ -1,4 +1,4 @@
-"""The command of an experiment, made from its declaration: its options, those of all run commands, its help."""
+"""The commands of an experiment, made from its declaration and from the options of its training."""
 
 import dataclasses
 import inspect
@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..basics.errors import needs_extra
+from ..basics.named import load
 from ..basics.option import Argument, Option, OptionField, option_field, options_of
 from ..experiments.experiment import Experiment
 from ..library.model import find_model
+from ..library.training_options import CueOptions, NliOptions, TrainingOptions
 from . import options
 from .program import Command
-from .run_command import Setup, run_command
+from .run_command import PRINTING, Setup, command_line, print_result, run_command
 
 _PLAN = "Say what the run would do, and about how long it takes; run nothing."
 
@@ -57,3 +60,23 @@ def _model(experiment: type[Experiment]) -> list[OptionField]:
         return [option_field("model", Annotated[str, Argument(experiment.model_help, "MODEL")])]
     must_be_given = any(field.required for field in options_of(experiment).values())
     return [option_field("model", options.Model, dataclasses.MISSING if must_be_given else "mini")]
+
+
+def train_command(name: str, declared: Any, train: str) -> Command:
+    """The command of a training: `train`, as `module:function`, gets the options and returns what is printed."""
+
+    def run(*, form: str, as_json: bool, **values: Any) -> None:
+        given = declared(**values, command=command_line())
+        with needs_extra("train", f"{name} train"):
+            result = load(train)(given)
+        print_result(result, form, as_json, verbose=given.verbose)
+
+    own_first = sorted(options_of(declared).values(), key=lambda field: field.name in options_of(TrainingOptions))
+    return Command(run, [*own_first, *PRINTING], told=declared.__doc__)
+
+
+TRAININGS = {
+    "cues": train_command("cues", CueOptions, "negengine.export.training.cues:train_cues"),
+    "nli": train_command("nli", NliOptions, "negengine.export.training.nli:train_nli"),
+}
+"""Experiment → its subcommand `train`."""

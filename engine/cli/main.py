@@ -13,7 +13,7 @@ from ..basics.interrupts import was_interrupted
 from ..basics.named import load
 from ..experiments.registry import experiment, experiments, summary
 from . import INTERRUPTED
-from .console import error_document, open_standard_streams, say, show
+from .console import discard_stdout, error_document, open_standard_streams, say, show
 from .run_command import resuming_command
 
 _SET_UP = {
@@ -38,8 +38,7 @@ _PAPER = {
 }
 _OTHERS = _SET_UP | _RUN | _LOOK | _PAPER
 """Command → module of this package, and its function or its group; all but those of the experiments."""
-_TRAININGS = {"nli": "train_nli", "cues": "train_cues"}
-"""Experiment → the function of its subcommand `train`."""
+_TRAINED = ("nli", "cues")  # experiments with a subcommand `train`
 
 
 class AllCommands(click.Group):
@@ -80,10 +79,9 @@ def _command(name: str) -> click.Command | None:
         return found
     if (declared := experiment(name.replace("-", "_"))) is None:
         return None
-    from .experiment_command import experiment_command
+    from .experiment_command import TRAININGS, experiment_command
 
-    inner = {"train": load(f"{__package__}.train_commands:{_TRAININGS[name]}")} if name in _TRAININGS else {}
-    return experiment_command(declared, inner)
+    return experiment_command(declared, {"train": TRAININGS[name]} if name in TRAININGS else {})
 
 
 def run() -> int:
@@ -115,6 +113,9 @@ def run() -> int:
         if near := getattr(error, "possibilities", None):
             said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
         said = f"{shortened(said)} (see `{where}`)"
+    except BrokenPipeError:  # of the help, whose reader has gone
+        discard_stdout()
+        return 0
     except (OSError, MemoryError, RuntimeError) as error:
         if not (said := _of_the_machine(error)):
             raise
@@ -180,6 +181,6 @@ def say_interrupted() -> None:
 def _with_resumption(why: str) -> str:
     """Why a command ended early; for a run also what it has kept, and which command resumes it."""
     named = {" ".join(sys.argv[1:2]), " ".join(sys.argv[1:3])}
-    trainings = (f"{name} train" for name in _TRAININGS)
+    trainings = (f"{name} train" for name in _TRAINED)
     kept = not named.isdisjoint({"merge", "reproduce", "suite", *experiments(), *trainings})
     return f"{why}; finished parts are kept. To resume: {resuming_command()}" if kept else why

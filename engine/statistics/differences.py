@@ -6,16 +6,17 @@ sides (`combined`), so that it has a width where all items agree, and ends at 1.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval, student_interval
-from .intervals import Ends, proportion, within
+from .intervals import CONFIDENCE, UPPER, Ends, proportion, student_quantile, within
 from .p_values import sign_flips, smallest_p, student_p
-from .power import detectable
 
+POWER = 0.8
 Outcomes = NDArray[np.bool_] | NDArray[np.float64]
 
 
@@ -80,6 +81,30 @@ def paired_difference(
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
     ends = within(ends, *range_)
     return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, least, detectable(mean, sums, range_[1]))
+
+
+def detectable(mean: ClusteredMean, sums: NDArray[np.float64], largest: float) -> float | None:
+    """The smallest true difference, in the unit of the mean, that a two-sided test at 5 % finds with a power of 80 %.
+
+    `sums` [clusters] are those of the differences within clusters. It is (t(1 - α / 2) + t(power)) · √v, with Student's
+    quantiles of the variance's degrees of freedom (Bloom 1995, Evaluation Review 19, 547-556).
+
+    Where few clusters differ, that is too small: for a p below 5 % the test by sign flips needs six clusters that
+    differ, all in one direction. If each of c clusters differs with the probability π, six do with the probability
+    I(π; 6, c - 5), the regularised incomplete beta function. With the π for which that is the power, c · π times the
+    mean size of a sum that differs is a total that is found. None where nothing varies, there are fewer than six, or
+    a difference is never so large: at most `largest`.
+    """
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    needed = next(number for number in count(1) if smallest_p(number) <= 1 - CONFIDENCE)
+    differing = np.abs(sums[sums != 0])
+    if len(sums) < needed or not mean.variance > 0 or not len(differing):
+        return None
+    found = (student_quantile(mean.freedom, UPPER) + student_quantile(mean.freedom, POWER)) * mean.standard_error
+    differ = len(sums) * float(special.betaincinv(needed, len(sums) - needed + 1, POWER))
+    found = found if len(differing) >= differ else max(found, differ * float(differing.mean()) / mean.n)
+    return found if found <= largest else None
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:

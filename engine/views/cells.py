@@ -30,7 +30,7 @@ def is_text(column: Column, table: Table) -> bool:
     if column.value is None:
         return False
     kind = table.frame.schema[column.value]
-    return column.left or not (kind.is_numeric() or kind == pl.Null)
+    return not (kind.is_numeric() or kind == pl.Null)
 
 
 def section_ends(table: Table) -> list[bool]:

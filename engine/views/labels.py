@@ -1,10 +1,12 @@
 """Labels for people. They are made from keys, at the very end, and nothing reads them back."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 import polars as pl
 
+from ..basics.apart import apart
 from ..basics.printable import isolated
 
 _LABEL = "label of the keys"
@@ -33,12 +35,11 @@ def minus(one: pl.Expr | str, other: pl.Expr | str) -> pl.Expr:
 
 def numbered(texts: Iterable[str]) -> list[str]:
     """The texts, each another one: the second of two alike has `(2)` behind it."""
-    given, used = list(texts), dict[str, None]()
+    given = list(texts)
     known = set(given)
-    for text in given:
-        label, number = text, 1
-        while label in used or (number > 1 and label in known):
-            number += 1
-            label = f"{text} ({number})"
-        used[label] = None
-    return list(used)
+
+    def forms(text: str) -> Iterator[str]:
+        yield text
+        yield from (form for number in count(2) if (form := f"{text} ({number})") not in known)
+
+    return apart(given, forms)

@@ -41,7 +41,6 @@ class Column:
     suffix: str = ""  # what follows the value directly, such as `%`
     truths: tuple[str, str] = ("✓", "-")  # what is written for true and false
     wrap: bool = True
-    left: bool = False
 
     @property
     def figures(self) -> tuple[str, ...]:

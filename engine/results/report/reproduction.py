@@ -2,7 +2,7 @@
 
 import inspect
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,39 +11,35 @@ from typing import Any
 import polars as pl
 
 from ...basics.choices import Task
-from ...basics.errors import InputError, did_you_mean
+from ...basics.errors import InputError
 from ...basics.frames import schema_of
-from ...basics.option import Opening, OptionField, options_of
-from ...basics.option_values import fault
+from ...basics.option import Opening, options_of
+from ...basics.option_values import refuse_faults
 from ...basics.paths import with_home
-from ...basics.printable import counted
 from ...basics.reading import exists, file_sha256, is_file
 from ...experiments.registry import experiment, library_function
 from ...inference.device import choose_devices
 from ...inference.exported import load_exported
-from ...library.call import ELSEWHERE, IN_MEMORY, as_given, files_in
+from ...library.call import IN_MEMORY, as_given, files_in
 from ...library.model import Model
 from ...library.run import model_of
 from ...library.shown import Shown
 from ...runs.record import StageRecord, differences, read_run
 from ...runs.results import finished_stage, read_document, read_frame
 from ...views import Column, Table
+from ..file_differences import file_differences
 from .usage import usage
 
 _CALL = {"function": str, "arguments": dict, "model": dict}
-SAME, OTHER = "same bytes", "different"
+SAME = "same bytes"
 
 
 @dataclass(frozen=True)
 class FileDifference:
-    """One file of two runs, or one column of it."""
+    """One file of two runs, or one column or key of it."""
 
     file: str
-    result: str  # `same bytes`, or what is different
-    column: str = ""  # the column or key that differs; empty for a whole file
-    rows: int | None = None
-    of: int | None = None
-    largest_difference: float | None = None  # of two numbers; None where they are not numbers
+    result: str  # `same bytes`, or what is different: the values of the new run, and not those of the old one
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +65,7 @@ class Reproduction(Shown):
         return pl.DataFrame([asdict(one) for one in self.differences], schema_of(FileDifference))
 
     def tables(self) -> list[Table]:
-        headings = {name: name.replace("_", " ").capitalize() for name in self.frame.columns} | {"of": "of"}
-        columns = [
-            Column(heading, name, significant=2 if name == "largest_difference" else None)
-            for name, heading in headings.items()
-        ]
+        columns = [Column("file", "file", wrap=False), Column("the new run", "result")]
         return [Table("The run, and the same run again", self.frame, columns)]
 
     def remarks(self) -> list[str]:
@@ -133,14 +125,15 @@ def reproduce(
     for call, record in calls:
         _refuse_missing_files(source, call, record)
     opened = _model(source, *calls[0], model, device)
+    changed = f"{source}: run.json was changed"
     options: dict[str, Any] = {"output": target, "progress": progress, **({"command": command} if command else {})}
     for call, _ in calls:
         function = library_function(call["function"])
         if function is None:
             raise InputError(f"{source}: no probe here has the function {call['function']}; is its package installed?")
         arguments = {name: as_given(value) for name, value in call["arguments"].items()}
-        _refuse_foreign(source, function, arguments)
-        _refuse_wrong_values(source, options_of(experiment(call["function"])), arguments)
+        # The record may come from elsewhere: it decides neither where the run is written nor who works.
+        refuse_faults(function.__name__, options_of(experiment(call["function"])), arguments, lambda _: changed)
         if "run" in inspect.signature(function).parameters:  # it goes on from the stage before
             function(target, model=opened, **arguments, **options)
         else:
@@ -157,29 +150,12 @@ def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str,
         if not isinstance(call, dict) or not _CALL.items() <= {key: type(own) for key, own in call.items()}.items():
             raise InputError(f"{source}: run.json does not tell which call made {name}, so it cannot be made again")
         model = {name: call["model"].get(name) for name in options_of(Opening)}
-        _refuse_wrong_values(source, options_of(Opening), model)
+        refuse_faults("a model", options_of(Opening), model, lambda _: f"{source}: run.json was changed")
         if not isinstance(call["model"].get("folder"), str) or call["model"].get("task") not in [*Task]:
             raise InputError(f"{source}: run.json does not tell which model made {name}, so it cannot be made again")
         if not found or found[-1][0]["function"] != call["function"]:
             found.append((call, record))
     return found
-
-
-def _refuse_foreign(source: Path, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that the run function does not record, such as where to write or who works."""
-    parameters = inspect.signature(function).parameters.values()
-    own = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - set(ELSEWHERE)
-    if foreign := [name for name in arguments if name not in own]:
-        raise InputError(
-            f"{source}: run.json has the argument {foreign[0]!r}, which {function.__name__} does not take from a run: "
-            f"{did_you_mean(foreign[0], own)}it takes {', '.join(sorted(own))}"
-        )
-
-
-def _refuse_wrong_values(source: Path, fields: Mapping[str, OptionField], given: Mapping[str, Any]) -> None:
-    for name, value in given.items():
-        if name in fields and (wrong := fault(fields[name], value)):
-            raise InputError(f"{source}: run.json was changed: {name} is {wrong}")
 
 
 def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecord) -> None:
@@ -210,44 +186,17 @@ def _model(
     return Model(exported, choose_devices(opening.device), opening)
 
 
-def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path) -> list[FileDifference]:
+def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path) -> Iterator[FileDifference]:
     """How the final files of a stage differ; a file that was changed since its run wrote it is an `InputError`."""
-    found = []
     for name in dict.fromkeys([*old.files, *new.files]):
         if name not in old.files or name not in new.files:
-            found.append(FileDifference(name, f"only in {first if name in old.files else second}"))
+            yield FileDifference(name, f"only in {first if name in old.files else second}")
         elif old.files[name] == new.files[name]:
-            found.append(FileDifference(name, SAME))
-        elif name.endswith(".parquet"):
-            frames = read_frame(first, old, name), read_frame(second, new, name)
-            found += compare_frames(name, *frames)
+            yield FileDifference(name, SAME)
         else:
-            one, other = read_document(first, old, name), read_document(second, new, name)
-            unlike = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-            found += [
-                FileDifference(name, OTHER, key, None, None, _distance(one.get(key), other.get(key))) for key in unlike
-            ]
-    return found
-
-
-def compare_frames(name: str, old: pl.DataFrame, new: pl.DataFrame) -> list[FileDifference]:
-    """The columns in which two frames differ, row by row in their order; one line if they have other shapes."""
-    if old.columns != new.columns:
-        return [FileDifference(name, "other columns")]
-    if len(old) != len(new):
-        return [FileDifference(name, f"{counted(len(old), 'row')} and {counted(len(new), 'row')}")]
-    found = []
-    for column in old.columns:
-        first, second = old[column], new[column]
-        unlike = first.ne_missing(second)
-        if not (count := int(unlike.sum())):
-            continue
-        largest = None
-        if first.dtype.is_numeric() and second.dtype.is_numeric():
-            distance = (first.cast(pl.Float64) - second.cast(pl.Float64)).abs().max()
-            largest = float(distance) if isinstance(distance, int | float) else None
-        found.append(FileDifference(name, OTHER, column, count, len(old), largest))
-    return found or [FileDifference(name, "same values, other bytes")]
+            read = read_frame if name.endswith(".parquet") else read_document
+            told = [*file_differences(second / name, read(first, old, name))] or ["same values, other bytes"]
+            yield from (FileDifference(name, line) for line in told)
 
 
 def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> list[str]:
@@ -272,13 +221,3 @@ def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
         "tokens in a batch": [*map(str, used.batch_tokens)],
     }
     return {key: " and ".join(values) for key, values in found.items() if values}
-
-
-def _distance(old: Any, new: Any) -> float | None:
-    numbers = [value for value in (old, new) if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) == 2:
-        return abs(float(numbers[0]) - float(numbers[1]))
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        inner = [_distance(old.get(key), new.get(key)) for key in {**old, **new}]
-        return max((value for value in inner if value is not None), default=None)
-    return None

@@ -13,8 +13,8 @@ import msgspec
 
 from ...basics.apart import one_file
 from ...basics.errors import InputError, did_you_mean
-from ...basics.option import Opening, OptionField, options_of
-from ...basics.option_values import fault
+from ...basics.option import Opening, options_of
+from ...basics.option_values import refuse_faults
 from ...basics.paths import is_file_name, is_model_name
 from ...experiments.registry import experiment, experiments
 from ...inference.checkpoint_steps import MOST_STEPS, named_step, told
@@ -91,7 +91,7 @@ class SuiteFile:
         table = file.document.get("run", {})
         if not isinstance(table, dict):
             raise InputError(f"{file.line('run')}: run is a table: write [run]")
-        _check("[run]", options_of(Opening), table, lambda key: file.line("run", key))
+        refuse_faults("[run]", options_of(Opening), table, lambda key: file.line("run", key))
         digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
         return cls(path, name, Opening(**table), models, probes, digest, notes, keep_exports)
 
@@ -135,7 +135,7 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], models: Sequen
     folders: dict[str, str] = {}
     for values in itertools.product(*vary.values()):
         full = settings | dict(zip(vary, values, strict=True))
-        _check(function, fields, full, lambda key: where("vary" if key in vary else key))
+        refuse_faults(function, fields, full, lambda key: where("vary" if key in vary else key))
         plain = (re.sub(r"[^\w.+@-]+", "-", as_text(value)).strip("-.") or "none" for value in values)
         name = "-".join([label, *plain])
         if not is_file_name(name):
@@ -274,19 +274,3 @@ def chain(function: str) -> list[str]:
 def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the settings that a function of a chain takes itself."""
     return {key: value for key, value in settings.items() if key in options_of(experiment(function))}
-
-
-def _check(
-    what: str, fields: Mapping[str, OptionField], given: Mapping[str, Any], where: Callable[[str | None], str]
-) -> None:
-    """Refuse unknown, missing and wrong settings; `where` gives the file and line of one, or of the table (None)."""
-    for key, value in given.items():
-        if key not in fields:
-            near, listed = did_you_mean(key, fields), ", ".join(fields) or "none"
-            its = f"{near}Its" if near else "its"
-            raise InputError(f"{where(key)}: {what} has no setting {key!r}; {its} settings are {listed}")
-        if wrong := fault(fields[key], value):
-            raise InputError(f"{where(key)}: {key} is {wrong}")
-    for key, field in fields.items():
-        if field.required and key not in given:
-            raise InputError(f"{where(None)}: {what} needs a setting {key!r}")

@@ -132,9 +132,3 @@ class Verification(Shown):
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""
             raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
-
-
-def one_line(error: BaseException) -> str:
-    """What an error of another package says, in one line of sensible length."""
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0][:120]}" if lines else type(error).__name__

@@ -1,9 +1,8 @@
 """The results of a run against each other: files and digests, parts and tables, tables and items."""
 
-import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,25 +10,24 @@ from typing import Any
 
 import polars as pl
 
-from ...basics.errors import InputError
 from ...basics.frames import scan_frame
-from ...basics.printable import counted, some
-from ...basics.reading import file_sha256, files_below, paths_in
+from ...basics.printable import some
+from ...basics.reading import files_below, paths_in
 from ...experiments.registry import stages
 from ...runs.lock import LOCK_FILE
 from ...runs.part import PartFiles
 from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file, read_session
-from ...runs.results import command_here, put_together, result_sha256, unlike
+from ...runs.results import command_here, put_together, unlike
 from ...runs.shard import Shard
-from ...runs.stage import FinishedParts, Result, Stage
-from .checks import Check, Outcome, one_line
+from ...runs.stage import FinishedParts, Stage
+from ..file_differences import UNREADABLE, file_differences, one_line
+from .checks import Check, Outcome
 
 _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
 _SESSIONS = "records of processes are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
-_UNREADABLE = (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
 
 
@@ -210,7 +208,7 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     try:
         rows = stage.rows_of({own: scan_frame(stored.folder / own) for own in names})
         n = int(rows.select(pl.len()).collect().item())
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         detail = f"{some(names)} cannot be read ({one_line(error)})"
         return check.damaged(detail, stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
@@ -226,45 +224,6 @@ def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], 
         detail = f"{stored.marker.name} lists {some(sorted(stored.record.files))}; {some(sorted(files))} are right"
         return check.damaged(detail, stored.publish_again)
     for name, content in files.items():
-        if said := difference(stored.folder / name, content):
+        if said := next(file_differences(stored.folder / name, content), ""):
             return check.damaged(f"{name}: {said}", stored.publish_again)
     return check
-
-
-def difference(path: Path, wanted: Result) -> str:
-    """How a final file differs from what it should hold; empty if it does not."""
-    try:
-        if file_sha256(path) == result_sha256(wanted):
-            return ""
-        # Another version of Polars may write the same rows with other bytes.
-        if isinstance(wanted, pl.DataFrame | pl.LazyFrame):
-            return _of_frames(scan_frame(path), wanted.lazy())
-        return _of_documents(json.loads(path.read_bytes()), dict(wanted))
-    except (*_UNREADABLE, ValueError, RecursionError) as error:
-        return f"{path.name} cannot be read ({one_line(error)})"
-
-
-def _of_frames(found: pl.LazyFrame, wanted: pl.LazyFrame) -> str:
-    right = wanted.collect_schema()
-    if (schema := found.collect_schema()) != right:
-        return f"its columns are {', '.join(schema.names())}; {', '.join(right.names())} are right"
-    for name in right.names():
-        own, other = (frame.select(name).collect(engine="streaming")[name] for frame in (found, wanted))
-        if len(own) != len(other):
-            return f"it has {counted(len(own), 'row')}; {len(other):,} are right"
-        unlike = own.ne_missing(other)
-        if unlike.any():
-            row = int(unlike.arg_max() or 0)
-            more = f", {int(unlike.sum()):,} rows in all" if unlike.sum() > 1 else ""
-            return f"{name} in row {row + 1} is {own[row]!r}; {other[row]!r} is right{more}"
-    return ""
-
-
-def _of_documents(found: Any, wanted: Mapping[str, Any]) -> str:
-    wanted = json.loads(json.dumps(wanted))
-    if not isinstance(found, dict):
-        return "it is not a JSON object"
-    for key in {**wanted, **found}:
-        if found.get(key) != wanted.get(key):
-            return f"{key} is {found.get(key)!r}; {wanted.get(key)!r} is right"
-    return ""

@@ -14,10 +14,9 @@ from negengine.engine.statistics.clusters import (
     proportion_interval,
     student_interval,
 )
-from negengine.engine.statistics.differences import combined, paired_difference, unpaired_difference
+from negengine.engine.statistics.differences import combined, detectable, paired_difference, unpaired_difference
 from negengine.engine.statistics.intervals import proportion
 from negengine.engine.statistics.p_values import sign_flips
-from negengine.engine.statistics.power import detectable
 from scipy import stats
 
 

@@ -5,8 +5,9 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import rewrite
+from negengine.engine.results.file_differences import file_differences
 from negengine.engine.results.report import reproduction
-from negengine.engine.results.report.reproduction import OTHER, FileDifference, compare_frames
+from negengine.engine.results.report.reproduction import FileDifference
 from negengine.engine.runs.record import Session, StageRecord, read_run
 
 
@@ -52,7 +53,7 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
         ("from a DataFrame in memory", "arguments", {"lexicon": {"in memory": "DataFrame"}}),
     ]
     for name in ("output", "shard", "executor", "device", "surprise"):
-        refused += [(f"argument '{name}', which select does not take", "arguments", {name: "x"})]
+        refused += [(f"select has no setting '{name}'", "arguments", {name: "x"})]
     faults = {
         match: lambda stages, part=part, values=values: stages["select"].metadata["call"][part].update(values)
         for match, part, values in refused
@@ -75,29 +76,29 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
 
 def test_other_results_are_told_by_file_and_column(scores, other_scores):
     runs = scores.folder, other_scores.folder
-    found = reproduction.compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)
-    rows = [f"{len(pl.read_parquet(folder / 'triplets.parquet'))} rows" for folder in runs]
-    assert FileDifference("triplets.parquet", " and ".join(rows)) in found
-    keys = {one.column: one.largest_difference for one in found if one.file == "selection.json"}
-    summaries = [json.loads((folder / "selection.json").read_text()) for folder in runs]
-    assert keys["selected"] == abs(summaries[0]["selected"] - summaries[1]["selected"])
-    assert set(keys) == {key for key in summaries[0] if summaries[0][key] != summaries[1][key]}
+    found = [*reproduction.compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)]
+    rows = [len(pl.read_parquet(folder / "triplets.parquet")) for folder in runs]
+    assert FileDifference("triplets.parquet", f"it has {rows[1]} rows, not {rows[0]}") in found
+    told = [one.result for one in found if one.file == "selection.json"]
+    old, new = (json.loads((folder / "selection.json").read_text()) for folder in runs)
+    assert sorted(told) == sorted(f"{key} is {new[key]!r}, not {old[key]!r}" for key in old if old[key] != new[key])
     other = reproduction.Reproduction(*runs, found, ["numpy: 2.0, now 2.1"])
     names = ", ".join(sorted({one.file for one in found}))
     assert other.remarks() == [f"{runs[1]} differs from {runs[0]} in {names}.", "Different: numpy: 2.0, now 2.1"]
     assert "negengine report" in other.closing()
 
 
-def test_files_are_compared_by_columns_row_by_row_and_other_versions_and_processors_are_named():
+def test_files_are_compared_by_columns_row_by_row_and_other_versions_and_processors_are_named(tmp_path):
     old = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, None, 1.0], "c": ["x", "y", "z"]})
     new = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.5], "c": ["x", "q", "z"]})
-    assert compare_frames("f", old, new) == [
-        FileDifference("f", OTHER, "b", 2, 3, 0.5),
-        FileDifference("f", OTHER, "c", 1, 3, None),
-    ]
-    results = [(old.head(1), "3 rows and 1 row"), (old.drop("c"), "other columns"), (old, "same values, other bytes")]
-    for frame, result in results:
-        assert compare_frames("f", old, frame) == [FileDifference("f", result)]
+    new.write_parquet(tmp_path / "new.parquet")
+    told = "b differs in 2 of 3 rows, by 0.5 at most; row 2 has 0.25, not None", "c differs in 1 of 3 rows; row 2 has"
+    for line, beginning in zip(file_differences(tmp_path / "new.parquet", old), told, strict=True):
+        assert line.startswith(beginning)
+    for frame, said in ((new.head(1), "it has 3 rows, not 1"), (new.drop("c"), "its columns are a, b, c, not a, b")):
+        assert [*file_differences(tmp_path / "new.parquet", frame)] == [said]
+    new.write_parquet(tmp_path / "new.parquet", compression="snappy")
+    assert [*file_differences(tmp_path / "new.parquet", new)] == []
 
     def stage(**session):
         own = Session(machine={"system": "Linux x86_64"}, **session)
