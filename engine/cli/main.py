@@ -113,9 +113,6 @@ def run() -> int:
         if near := getattr(error, "possibilities", None):
             said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
         said = f"{shortened(said)} (see `{where}`)"
-    except BrokenPipeError:  # of the help, whose reader has gone
-        discard_stdout()
-        return 0
     except (OSError, MemoryError, RuntimeError) as error:
         if not (said := _of_the_machine(error)):
             raise
@@ -137,6 +134,9 @@ def _refuse_wrong_words() -> None:
 
 def _of_the_machine(error: Exception) -> str:
     """What an error says that comes from the machine, and not from this program; empty for others."""
+    if isinstance(error, BrokenPipeError):  # the reader of a help text has gone
+        discard_stdout()
+        raise SystemExit(0)
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         return f"{first_line(error)}: the system gives no more memory or threads; raise `ulimit -v` and `ulimit -u`"
     if not isinstance(error, OSError):
