@@ -110,7 +110,7 @@ def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, tmp
     for folder, what in ((scored, FROM_PARTS), (copy_without_parts(scored, tmp_path / "copy"), FROM_SCORES)):
         found = verify(folder)
         assert ("score", what) in damage(found)
-        assert "rates.parquet: drop_low in row 2 is" in found.damage[0].detail
+        assert "rates.parquet: drop_low differs in 1 of 5 rows" in found.damage[0].detail
         assert f"remove {folder / 'scores.parquet'} {folder / 'rates.parquet'}, then run" in found.damage[0].repair
         lie(folder, "select", "triplets.parquet", pl.read_parquet(folder / "triplets.parquet"), tested=1)
         told = {check.what: check.detail for check in verify(folder).damage if check.of == "select"}
