@@ -324,27 +324,6 @@ def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without
     assert not [row for row in found.values() if row["p"] is not None]
 
 
-def test_a_group_of_one_cluster_has_no_interval_nor_has_its_difference_and_rates_of_rows_stay_in_their_range():
-    """Group b is of one speaker; its rate was [0, 7], the difference from it [-52, 71]."""
-    speakers = items(speaker=["u", "w", "v", "w", "x", "w"])  # four; then six, of whom five are of group a
-    found = summary(pl.concat([speakers, speakers.with_columns(speaker=pl.Series(["y", "w", "z", "w", "x", "w"]))]),
-                    cluster="speaker")  # fmt: skip
-    bare = {key[:2] for key, row in found.items() if row["low"] is None}
-    assert bare == {("b", name) for name in ("is_top1", "logprob", "repeats_word")} & {key[:2] for key in found} | {
-        (BOTH, name) for name in ("is_top1", "logprob")
-    }
-    speakers = items(speaker=["u", "w", "u", "w", "u", "w"])
-    by_speaker = summarise(speakers, ("target",), groups=("speaker",), cluster="speaker")
-    rows = by_speaker.filter(
-        (pl.col("column") == "speaker") & pl.col("other_split").is_null() & (pl.col("metric") == "logprob")
-    )
-    assert (rows["low"].null_count(), rows["clusters"].null_count()) == (0, 2)  # a speaker's rows are draws from it
-    top = [True, True, True, False, True, False, True, True]
-    few = items(pair=[1, 1, 2, 2, 3, 3], group=["a", "a", "b", "a", "a", "b"], first=top[:6])
-    row = summary(few, item="pair")[BOTH, "is_top1", "target"]
-    assert row["low"] is None or -1 <= row["low"] <= row["high"] <= 1
-
-
 def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
     wanted = paired_difference(A, B)
     found = summary(items(pair=[1, 1, 2, 2, 3, 3]), item="pair")
