@@ -207,6 +207,12 @@ def mini(once) -> ExportedModel:
 
 
 @pytest.fixture(scope="session")
+def model(mini) -> ng.Model:
+    """The same, opened in fp32 on the CPU."""
+    return ng.load(mini.folder, device="cpu", precision="fp32")
+
+
+@pytest.fixture(scope="session")
 def causal_checkpoint(once) -> Callable[..., Path]:
     """A folder with a tiny checkpoint of a causal family; with a word, one that prefers this word everywhere."""
 
@@ -246,19 +252,18 @@ def small_lexicon(once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def selected_run(once, mini, small_lexicon) -> Path:
+def selected_run(once, model, small_lexicon) -> Path:
     """A finished selection of the bundled model from the small lexicon; tests do not change it."""
-    return once("selected", lambda folder: select(mini, small_lexicon, folder))
+    return once("selected", lambda folder: select(model, small_lexicon, folder))
 
 
 @pytest.fixture(scope="session")
-def scored_run(once, mini, small_lexicon) -> Path:
+def scored_run(once, model, small_lexicon) -> Path:
     """The same with its scores."""
-    return once("scored", lambda folder: ng.score(select(mini, small_lexicon, folder), progress=False))
+    return once("scored", lambda folder: ng.score(select(model, small_lexicon, folder), progress=False))
 
 
-def select(mini: ExportedModel, lexicon: Path, folder: Path, **options):
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
+def select(model: ng.Model, lexicon: Path, folder: Path, **options):
     return ng.select(model, lexicon=lexicon, output=folder, progress=False, **options)
 
 
@@ -270,13 +275,13 @@ def write_lexicon(folder: Path, **lists: list[str]) -> None:
 
 
 @pytest.fixture(scope="session")
-def several_tokens_run(once, mini) -> Path:
+def several_tokens_run(once, model) -> Path:
     """A finished run with verbs of several tokens, with its scores; tests do not change it."""
 
     def score(folder: Path) -> None:
         own = folder.with_name("lexicon-of-several-tokens")
         write_lexicon(own, verbs=["smoke", "dance", "beware", "rustle", "abdicate"])
-        ng.score(select(mini, own, folder, verbs="several-tokens"), progress=False)
+        ng.score(select(model, own, folder, verbs="several-tokens"), progress=False)
 
     return once("several-tokens", score)
 
@@ -399,6 +404,18 @@ class Done:
     @property
     def said(self) -> str:
         return self.err.splitlines()[-1]
+
+
+@pytest.fixture(scope="session")
+def python() -> Callable[..., Done]:
+    """Runs Python with these words, such as `-c` and a program, in a process of its own."""
+
+    def run(*words, **options) -> Done:
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
+        done = subprocess.run([sys.executable, *map(str, words)], check=False, **how)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
 
 
 @pytest.fixture

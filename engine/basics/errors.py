@@ -22,11 +22,11 @@ OF_THE_MACHINE |= {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EN
 class InputError(Exception):
     """Bad input: one line that says what, where, and what would be right; exit status 2, without a traceback.
 
-    A message often quotes what it is about: a long quotation loses its middle.
+    A message often quotes what it is about: a long quotation loses its middle, and a line break is an escape.
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(shortened(message))
+        super().__init__(shortened(message.replace("\n", "\\n")))
 
 
 class StoppedError(InputError):

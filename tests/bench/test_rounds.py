@@ -29,9 +29,6 @@ def compared(systems, place, said=None, start=in_a_process, **effort):
     return compare(systems, place, make, given, say, start)
 
 
-SECONDS = [0.0]  # what the clock of these tests shows: it goes on while `Slow` systems run
-
-
 class Interrupted(Adding):
     """Is interrupted in the first round, after it was tried."""
 

@@ -29,11 +29,10 @@ def test_the_files_of_the_negation_test_are_documented(scored_run, several_token
     assert not [path.name for path in scored_run.glob("[!.]*") if path.name not in page and path.suffix != ".json"]
 
 
-def test_the_files_of_tables_of_ones_own_are_documented(mini, tmp_path):
+def test_the_files_of_tables_of_ones_own_are_documented(model, tmp_path):
     (tmp_path / "set").mkdir()
     for name in ("one", "two"):
         pl.DataFrame(PAIRS).write_csv(tmp_path / "set" / f"{name}.csv")
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
     given = {"skip_bad": True, "progress": False}
     asked = ng.probe(model, OWN, unwanted="group=a", output=tmp_path / "probe", **given)
     scored = ng.likelihood(model, tmp_path / "set", per_token=True, per_word=True, output=tmp_path / "run", **given)

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError, needs_extra
@@ -19,13 +17,12 @@ def test_a_missing_package_names_its_extra_and_a_missing_module_of_the_program_i
         raise ModuleNotFoundError("No module named 'negengine.export.training'", name="negengine.export.training")
 
 
-def test_without_onnx_runtime_a_command_names_both_builds():
+def test_without_onnx_runtime_a_command_names_both_builds(python):
     code = "import sys; sys.modules['onnxruntime'] = None; import negengine.engine.cli.main as own; sys.exit(own.run())"
-    command = [sys.executable, "-c", code, "predict", "mini", "She is happy to [MASK]."]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = python("-c", code, "predict", "mini", "She is happy to [MASK].")
     cpu, gpu = requirement("cpu"), requirement("gpu")
     said = f"negengine: ONNX Runtime is missing: pip install {cpu}, or {gpu} for an NVIDIA GPU\n"
-    assert (done.returncode, done.stderr, done.stdout) == (2, said, "")
+    assert (done.status, done.err, done.out) == (2, said, "")
 
 
 # ONNX Runtime sends nothing where one of these says that it is tested.
@@ -37,25 +34,23 @@ TESTED = [
 
 
 @pytest.mark.everything
-def test_a_run_in_two_processes_leaves_nothing_in_the_users_folder(mini, tmp_path):
+def test_a_run_in_two_processes_leaves_nothing_in_the_users_folder(python, mini, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in TESTED} | {"HOME": str(home)}
     words = f"select {mini.folder} --pairs 2 --max-verbs 2 --device cpu,cpu --output {tmp_path / 'run'}"
-    command = [sys.executable, "-m", "negengine.engine.cli", *words.split()]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = python("-m", "negengine.engine.cli", *words.split(), env=environment)
+    assert done.status == 0, done.err
     assert [path.relative_to(home) for path in home.rglob("*")] == []
 
 
-def test_bench_and_doctor_report_nothing_either_and_doctor_tells_of_the_users_own_setting(tmp_path):
+def test_bench_and_doctor_report_nothing_either_and_doctor_tells_of_the_users_own_setting(python, tmp_path):
     code = "import negengine.bench.openvino, sys, os; import openvino_telemetry"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "import of openvino_telemetry halted" in done.stderr
+    assert "import of openvino_telemetry halted" in python("-c", code).err
     environment = {name: value for name, value in os.environ.items() if name not in TESTED} | {"HOME": str(tmp_path)}
-    doctor = [sys.executable, "-m", "negengine.engine.cli", "doctor", "telemetry"]
+    doctor = "-m", "negengine.engine.cli", "doctor", "telemetry"
     for value, status, said in ((None, 0, "telemetry    off"), ("0", 1, "telemetry    on, as")):
         given = environment | ({} if value is None else {"ORT_DISABLE_TELEMETRY": value})
-        done = subprocess.run(doctor, env=given, capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert (done.returncode, said in done.stdout) == (status, True), done.stdout
+        done = python(*doctor, env=given, cwd=tmp_path)
+        assert (done.status, said in done.out) == (status, True), done.out
         assert value or not list(tmp_path.iterdir())

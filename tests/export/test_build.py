@@ -4,8 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -218,12 +216,13 @@ with workspace_beside(folder) as workspace:
 
 
 @pytest.mark.parametrize("moved_away", [False, True])
-def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_back(tmp_path, moved_away, monkeypatch):
+def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_back(
+    python, tmp_path, moved_away, monkeypatch
+):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "model.onnx").write_text("older")
-    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(moved_away)], check=False)
-    assert done.returncode < 0
+    assert python("-c", KILLED, folder, moved_away).status < 0
     assert len([*tmp_path.iterdir()]) == (1 if moved_away else 2)
     (tmp_path / ".out.notes").mkdir()  # what others keep beside it stays
     with workspace_beside(folder):

@@ -80,8 +80,6 @@ def test_check_and_export_give_the_same_answer(kind, name, asked, tmp_path):
         export()
     line = str(caught.value)
     ((what, _),) = [(what, why) for what, why in against.items() if line.endswith(why)]  # --check says all at once
-    assert "\n" not in line
-    assert len(line) <= 600
     assert {*tmp_path.iterdir()} == before  # nothing is left
     assert what == (looked_at or what)
     if looked:  # without a family and an input, there is no model whose weights could be named

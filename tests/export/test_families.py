@@ -25,6 +25,7 @@ from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.families import FAMILIES
 from negengine.export.graph import Graph
+from negengine.export.known_keys import refuse_unread
 from negengine.export.observe import open_session
 from optimum.exporters.tasks import TasksManager
 from safetensors.torch import load_file
@@ -33,6 +34,7 @@ from tiny_checkpoints import LABELS, PAIRS, SEGMENTED
 
 from .conftest import operators
 from .families import ROWS
+from .further import CAUSAL, MASKED
 
 pytestmark = pytest.mark.long
 
@@ -141,6 +143,40 @@ def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
         for own, row in zip(CausalLM(exported, batch_tokens=50).token_logprobs(ids), ids, strict=True):
             wanted = logits_of(reference, row)[:-1].log_softmax(-1)[range(length - 1), row[1:].astype(np.int64)]
             np.testing.assert_allclose(own, wanted, atol=1e-4)
+
+
+OF_OPTIMUM = {"gemma3_text"}
+# Further families, of both kinds; PyTorch's exporter alone exports all but one of them.
+# Attentions that one operator computes, where the types of layers do not tell.
+OF_ONE_OPERATOR = {"gpt_oss": 0, "mamba2": 0, **dict.fromkeys(("bamba", "nemotron_h", "zamba2"), 1)}
+
+
+def test_the_small_models_say_only_what_their_classes_read():
+    for family, sizes in (MASKED | CAUSAL).items():
+        config = hf.CONFIG_MAPPING[family](**sizes)
+        refuse_unread(family, config, config.to_dict())
+
+
+@pytest.mark.parametrize("family", few([*MASKED, *CAUSAL], "eurobert", "qwen3_next", "mamba2", "nemotron_h"))
+def test_a_further_family_decides_as_pytorch(family, further, exported_further):
+    is_causal = family in CAUSAL
+    loader = hf.AutoModelForCausalLM if is_causal else hf.AutoModelForMaskedLM
+    source, exported = further(family), load_exported(exported_further(family))
+    assert exported.info["exporter"] == ("Optimum" if family in OF_OPTIMUM else "PyTorch")
+    kinds = (MASKED | CAUSAL)[family].get("layer_types", ())
+    attentions = OF_ONE_OPERATOR.get(family, 2 - kinds.count("linear_attention") - kinds.count("mamba"))
+    assert exported.info["fused"]["attention"] == attentions
+    if "mamba_chunk_size" in (MASKED | CAUSAL)[family]:  # PyTorch begins another chunk there
+        assert {8, 9, 512} <= {*exported.info["compared_lengths"]}
+    engine = (CausalLM if is_causal else MaskedLM)(exported)
+    model = loader.from_pretrained(source, dtype=torch.float32).eval()
+    for length in (2, 9, exported.max_length):
+        ids = np.random.default_rng(length).integers(10, 30, (3, length)).astype(np.int32)
+        position = np.array([length - 1] * 3 if is_causal else [0, length // 2, length - 1], np.int32)
+        with torch.inference_mode():
+            logits = model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy()
+        wanted = logits[range(3), position - is_causal]
+        np.testing.assert_allclose(engine.logits(ids, position), wanted, atol=5e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.everything

@@ -15,10 +15,8 @@ from .situations import OF_TOKENIZER, PAIRS, TOKENS, changed, pickled
 
 
 def refused(reference, folder, match, **options):
-    with pytest.raises(InputError, match=match) as caught:
+    with pytest.raises(InputError, match=match):
         build(str(reference), folder, **options)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) <= 600
     assert not folder.exists()
     assert not list(folder.parent.glob(f".{folder.name}.*"))
 

@@ -7,9 +7,10 @@ from negengine.engine.basics.errors import InputError, first_line, shortened
 from negengine.engine.basics.printable import json_safe, printable, printable_lines
 
 
-def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_process():
+def test_a_message_of_any_length_is_one_line_that_keeps_what_and_what_to_do_also_in_another_process():
     message = "/home/me/runs/roberta-base/triplets.parquet: missing, or changed since the run wrote it"
     assert str(InputError(message)) == message
+    assert str(InputError("--shard 1/2\n: must be I/N")) == r"--shard 1/2\n: must be I/N"
     error = InputError(f"no exported model {'x' * 5_000}: run `negengine export` first")
     assert str(error) == f"no exported model {'x' * 106}…{'x' * 52}: run `negengine export` first"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301

@@ -1,8 +1,6 @@
 """A process that was forked from one that has worked says so in one line, and does not wait for threads for ever."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
@@ -40,6 +38,5 @@ def test_a_forked_process_is_refused_once_its_parent_has_worked():
     refuse_forked()  # the parent goes on
 
 
-def test_an_ignored_signal_stays_ignored():
-    done = subprocess.run([sys.executable, "-c", IGNORED], check=False, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "True False"
+def test_an_ignored_signal_stays_ignored(python):
+    assert python("-c", IGNORED).out.splitlines()[-1] == "True False"

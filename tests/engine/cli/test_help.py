@@ -5,8 +5,6 @@ And what a command imports: no library that it does not use, since imports are m
 
 import json
 import os
-import subprocess
-import sys
 from importlib.metadata import version
 
 import pytest
@@ -99,7 +97,7 @@ sys.exit(status)
 """
 
 
-def test_help_needs_no_numbers_and_a_model_that_runs_no_exporter(mini, small_lexicon, tmp_path):
+def test_help_needs_no_numbers_and_a_model_that_runs_no_exporter(python, mini, small_lexicon, tmp_path):
     numbers, exporter = {"numpy", "polars", "onnxruntime"}, {"torch", "transformers", "optimum", "onnx"}
     select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", tmp_path / "run")
     for arguments, absent in {
@@ -107,7 +105,6 @@ def test_help_needs_no_numbers_and_a_model_that_runs_no_exporter(mini, small_lex
         select: exporter | {"scipy", "ray", "altair"},
         ("predict", mini.folder, "She is happy to [MASK]."): exporter | {"scipy", "filelock"},
     }.items():
-        command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert not absent & {*json.loads(done.stderr.rpartition("imported ")[2])}, arguments
+        done = python("-c", PROGRAM, *arguments)
+        assert done.status == 0, done.err
+        assert not absent & {*json.loads(done.err.rpartition("imported ")[2])}, arguments

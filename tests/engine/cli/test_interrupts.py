@@ -1,8 +1,6 @@
 """What an interrupt leaves: status 130, the command that resumes, finished parts, and the same result in the end."""
 
 import io
-import subprocess
-import sys
 
 import polars as pl
 import pytest
@@ -62,13 +60,12 @@ main()
 
 
 @pytest.fixture
-def start(mini, small_lexicon, tmp_path):
+def start(python, mini, small_lexicon, tmp_path):
     """Runs a selection of 12 parts that gets a signal after the first one, or none."""
 
     def run(sign, *more):
         words = [sign, "select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32", "-o", "run", *more]
-        command = [sys.executable, "-c", STOPPED, *map(str, words)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return python("-c", STOPPED, *words, cwd=tmp_path)
 
     return run
 
@@ -92,34 +89,30 @@ def test_a_stopped_run_says_the_command_that_resumes_it_to_the_bytes_of_an_undis
 ):
     stopped = start(sign, *more)
     if sign != "SIGKILL":
-        assert (stopped.returncode, stopped.stdout) == (130, ""), stopped.stderr
-        assert "Traceback" not in stopped.stderr
-        line = stopped.stderr.splitlines()[-1]
-        assert line.startswith("negengine: interrupted; finished parts are kept. To resume: negengine select ")
-        assert "--output run" in line
+        assert (stopped.status, stopped.out) == (130, ""), stopped.err
+        assert "Traceback" not in stopped.err
+        assert stopped.said.startswith("negengine: interrupted; finished parts are kept. To resume: negengine select ")
+        assert "--output run" in stopped.said
     assert not (tmp_path / "run" / "triplets.parquet").exists()
     kept = parts(tmp_path)
     assert 0 < len(kept) < 12
     again = start("")
-    assert again.returncode == 0, again.stderr
+    assert again.status == 0, again.err
     assert kept.items() <= parts(tmp_path).items(), "a finished part was done again"
     assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["click", "polars"])
-def test_an_interrupt_while_importing_is_not_a_traceback(name):
-    command = [sys.executable, "-c", IMPORTING.format(name=name)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "negengine: interrupted\n")
+def test_an_interrupt_while_importing_is_not_a_traceback(name, python):
+    done = python("-c", IMPORTING.format(name=name))
+    assert (done.status, done.err) == (130, "negengine: interrupted\n")
 
 
 @pytest.mark.parametrize("error", ["pl.exceptions.PanicException('Err: KeyboardInterrupt')", "OSError('a file')"])
-def test_an_interrupt_that_another_library_turns_into_its_own_error_is_one(error):
+def test_an_interrupt_that_another_library_turns_into_its_own_error_is_one(error, python):
     """As Polars does: a signal while it reads from an object of Python is an error of the file."""
-    done = subprocess.run(
-        [sys.executable, "-c", TURNED.format(error=error)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (130, "negengine: interrupted\n")
+    done = python("-c", TURNED.format(error=error))
+    assert (done.status, done.err) == (130, "negengine: interrupted\n")
 
 
 def test_polars_turns_an_interrupt_into_an_error_of_the_file():

@@ -1,6 +1,10 @@
-"""Decisions are the same whatever the batch, the queue and the neighbours; families: tests/export/test_families.py."""
+"""Decisions are the same whatever the batch, the queue and the neighbours, and each run counts its own.
 
-from concurrent.futures import Future
+Families: tests/export/test_families.py.
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -8,7 +12,7 @@ from answer_tables import LogitsTable, calibration, sentences
 from few import few
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import tally
-from negengine.engine.inference.batches import finished, gathered
+from negengine.engine.inference.batches import Runner, finished, gathered
 from negengine.engine.inference.causal import LOGPROBS, CausalLM, common_prefixes, open_language_model
 from negengine.engine.inference.devices import cpu
 from negengine.engine.inference.mixed import SENTENCES, Mixed
@@ -177,3 +181,36 @@ def test_what_texts_share_is_computed_once_and_gives_the_same(causal, family, na
     np.testing.assert_array_equal(*found)
     alone = np.concatenate([model.token_logprobs(text[None])[0] for text in ids])
     np.testing.assert_allclose(found[0], alone, atol=1e-5)
+
+
+class Counting(Runner):
+    """A device whose jobs count, and say, what they are given."""
+
+    def __init__(self):
+        self._queue = ThreadPoolExecutor(2)
+
+    def _run(self, batch, advance):
+        raise NotImplementedError
+
+
+def test_each_run_has_its_own_counts_and_listener():
+    runner, together = Counting(), Barrier(3, timeout=30)
+
+    def run(sentences):
+        told = []
+
+        def job(_):
+            tally.count(sentences, 7)
+            tally.say(f"{sentences}")
+
+        with tally.own(told.append):
+            together.wait()
+            for _ in range(20):
+                finished(runner.working([job] * 3))
+            return tally.take(), set(told), len(told)
+
+    tally.take()
+    with ThreadPoolExecutor(3) as threads:
+        for sentences, found in zip((1, 10, 100), threads.map(run, (1, 10, 100)), strict=True):
+            assert found == (tally.Tally(60 * sentences, 420 * sentences), {f"{sentences}"}, 60)
+    assert tally.take() == tally.Tally()

@@ -5,8 +5,6 @@ needs an error. With the plugin itself on an Intel processor, the last test runs
 """
 
 import json
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import negengine as ng
@@ -99,16 +97,12 @@ def test_a_run_in_bf16_has_the_bytes_of_the_cpu_and_no_other_model_ends_it(
 
 
 @pytest.mark.everything
-def test_experiments_that_are_killed_or_divided_decide_as_the_cpu_does(folder):
-    def start(*arguments):
-        command = [sys.executable, str(SCRIPT), str(folder), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    killed = start("openvino", "kill")
-    assert killed.returncode == -9, killed.stderr[-2000:]
+def test_experiments_that_are_killed_or_divided_decide_as_the_cpu_does(python, folder):
+    killed = python(SCRIPT, folder, "openvino", "kill")
+    assert killed.status == -9, killed.err[-2000:]
     for device in ("openvino", "cpu"):
-        done = start(device)
-        assert done.returncode == 0, done.stderr[-3000:]
+        done = python(SCRIPT, folder, device)
+        assert done.status == 0, done.err[-3000:]
     assert_same_decisions(folder, "openvino", BF16, {"atol": 0.13})  # logits below 16, cut to 8 bits
 
 

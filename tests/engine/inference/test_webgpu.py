@@ -5,8 +5,6 @@ All runs are made by `tests/stand_in/on_device.py`, in a process for each device
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,18 +38,17 @@ FLOATING = {"MatMul", "Gemm", "MultiHeadAttention", "LayerNormalization", "Gelu"
 
 
 @pytest.fixture(scope="module")
-def start():
+def start(python):
     """Runs a program where the plugin may use SwiftShader; the test skips, with the reason, where it cannot."""
     driver = next((path for path in DRIVERS if Path(path).is_file()), os.environ.get("VK_ICD_FILENAMES", ""))
     own = {"ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1", "VK_ICD_FILENAMES": driver}
     own |= {"XDG_RUNTIME_DIR": os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir())}
 
-    def run(*arguments):
-        command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
+    def run(*words):
+        return python(*words, env=os.environ | own)
 
     asked = "from negengine.engine.inference.devices.webgpu import WebGpu; print(WebGpu.missing() or '')"
-    if (said := run("-c", asked).stdout.strip()) or not driver:
+    if (said := run("-c", asked).out.strip()) or not driver:
         pytest.skip(f"no WebGPU device: {said or 'no SwiftShader on this machine'}")
     return run
 
@@ -60,13 +57,13 @@ def start():
 def seen(start, folder):
     """All runs on both devices, one of them killed before; what was seen on the way."""
     killed = start(SCRIPT, folder, "webgpu", "kill")
-    assert killed.returncode == -9, killed.stderr[-2000:]
+    assert killed.status == -9, killed.err[-2000:]
     assert list((folder / "webgpu" / "killed" / "parts").iterdir())
     for device in ("webgpu", "cpu"):
         done = start(SCRIPT, folder, device)
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.status == 0, done.err[-3000:]
         if device == "webgpu":
-            found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+            found = json.loads(next(line for line in done.out.splitlines() if line.startswith("{")))
     return found
 
 
@@ -95,9 +92,9 @@ print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
 def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = start("-c", BENCH)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.stdout
-    assert float(done.stdout.split("peak ")[1]) > 0
+    assert done.status == 0, done.err[-2000:]
+    assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.out
+    assert float(done.out.split("peak ")[1]) > 0
     found = json.loads(Path("gpu.json").read_bytes())
     steps, why = found["steps"], {"kernels": "webgpu:0 is software: its speed says nothing"}
     assert {name: step["why"] for name, step in steps.items() if step["status"] != "done"} == why
@@ -130,7 +127,7 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
 def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     done = start(SCRIPT, folder, "webgpu", "others")
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.status == 0, done.err[-3000:]
     exact = (folder / "cpu" / "select" / "triplets.parquet").read_bytes()
     for name, devices in {"processes": ["webgpu:0", "cpu"], "ray": ["webgpu:0"]}.items():
         assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact

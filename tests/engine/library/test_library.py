@@ -2,8 +2,6 @@
 
 import inspect
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import negengine as ng
@@ -14,10 +12,9 @@ from negengine.engine.library import model as loading
 from negengine.engine.library.predict import Predictions
 
 
-def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter():
+def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter(python):
     program = "import sys, negengine as ng; print(*sys.modules); ng.load, ng.select, ng.compare; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    imported, used = map(str.split, done.stdout.splitlines())
+    imported, used = map(str.split, python("-c", program).out.splitlines())
     assert not {"numpy", "polars", "onnxruntime", "scipy", "torch", "click"} & {*imported}
     assert not {"torch", "transformers", "optimum", "onnx"} & {*used}
 

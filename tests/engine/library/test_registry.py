@@ -4,8 +4,6 @@ import inspect
 import json
 import os
 import shutil
-import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -105,19 +103,18 @@ print(json.dumps({
 """
 
 
-def test_experiments_of_at_most_60_lines_that_are_installed_get_everything(mini, tmp_path):
+def test_experiments_of_at_most_60_lines_that_are_installed_get_everything(python, mini, tmp_path):
     source, folder = shutil.copytree(Path(__file__).with_name("colours"), tmp_path / "colours"), tmp_path / "installed"
     for name in ("colours.py", "endings.py"):
         assert len((source / name).read_text("utf-8").splitlines()) <= 60
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", folder, source], check=True)
-    environment, command = {**os.environ, "PYTHONPATH": str(folder)}, [sys.executable, "-c", PROGRAM, mini.folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "--things" in done.stdout
-    assert "made with" in done.stderr  # another run is refused
-    assert "only shard 1/2 of colours; put all shards together with `merge`" in done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    assert python("-m", "pip", "install", *offline, "--target", folder, source).status == 0
+    done = python("-c", PROGRAM, mini.folder, env={**os.environ, "PYTHONPATH": str(folder)}, cwd=tmp_path)
+    assert done.status == 0, done.out + done.err
+    assert "--things" in done.out
+    assert "made with" in done.err  # another run is refused
+    assert "only shard 1/2 of colours; put all shards together with `merge`" in done.err
+    found = json.loads(done.out.splitlines()[-1])
     assert "things: Number of things to ask about." in found.pop("doc")
     assert found.pop("decided again") == [["items decided again by the reference model", 12, 0]]
     assert found == {

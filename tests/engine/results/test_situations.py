@@ -32,9 +32,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def made(mini, tmp_path_factory):
+def made(model, tmp_path_factory):
     """A table's finished run."""
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
 
     @cache
     def run(name):

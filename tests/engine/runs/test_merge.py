@@ -123,9 +123,8 @@ def test_what_is_not_a_whole_set_of_shards_is_refused(tmp_path, made, message):
         if own is not None:
             selection = work(tmp_path / "run") if isinstance(own, dict) and own.get("stage") == "score" else None
             work(folder, selection=selection, **({"shard": Shard(*own)} if isinstance(own, tuple) else own))
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=message):
         merge(folders, tmp_path / "merged")
-    assert "\n" not in str(caught.value)
     assert not (tmp_path / "merged").exists()
 
 

@@ -72,7 +72,8 @@ def test_what_a_process_cannot_open_or_read_is_told(tmp_path):
 
 
 RUN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where it is ignored, as under nohup
 sys.path[:0] = sys.argv[1:2]
 from small_stages import CPU, Path, Reporter, Squares, run
 from negengine.engine.runs.processes import Processes

@@ -58,7 +58,6 @@ def rows_of(source, texts=("text",), labels=("kind",), size=2, **options):
 def refusal(source, **options) -> str:
     with pytest.raises(InputError) as caught:
         rows_of(source, **options)
-    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 

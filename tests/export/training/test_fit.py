@@ -6,8 +6,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -79,12 +77,11 @@ def interrupted(encoder, folder, **options):
 
 
 @pytest.mark.everything
-def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_path):
+def test_a_killed_training_ends_with_the_same_weights(python, encoder, undisturbed, tmp_path):
     """Killed in the second epoch, two steps after a checkpoint, in a process of its own."""
     folder = tmp_path / "out"
-    command = [sys.executable, trainings.__file__, encoder(), folder, "15"]
-    done = subprocess.run(command, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    done = python(trainings.__file__, encoder(), folder, "15")
+    assert done.status == -signal.SIGKILL, done.err
     assert not (folder / "config.json").exists()
     assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-12"
     resumed(encoder, folder, undisturbed)

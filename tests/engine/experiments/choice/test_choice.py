@@ -217,7 +217,6 @@ def test_what_cannot_be_judged_is_refused_with_its_line_or_has_its_reason(why, m
     with pytest.raises(InputError, match=r"wrong\.jsonl:2: ") as caught:
         ng.choice(model, table, output=tmp_path / "run", progress=False)
     assert str(caught.value).endswith(why)
-    assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
     run = ng.choice(model, table, output=tmp_path / "run", skip_bad=True, progress=False)
     bad = run.items.filter(row=2)

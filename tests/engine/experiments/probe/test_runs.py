@@ -51,11 +51,6 @@ A, B = np.array(LOGPROBS[::2]), np.array(LOGPROBS[1::2])  # the groups
 
 
 @pytest.fixture(scope="module")
-def model(mini):
-    return ng.load(mini.folder, device="cpu", precision="fp32")
-
-
-@pytest.fixture(scope="module")
 def table(tmp_path_factory):
     path = tmp_path_factory.mktemp("tables") / "own.parquet"
     FRAME.write_parquet(path)

@@ -34,11 +34,6 @@ def with_outcomes(kind, folder, record, outcomes):
 
 
 @pytest.fixture(scope="module")
-def model(mini):
-    return ng.load(mini.folder, device="cpu", precision="fp32")
-
-
-@pytest.fixture(scope="module")
 def runs(model, small_lexicon, tmp_path_factory):
     """Coreference → its scored run."""
     folder, made = tmp_path_factory.mktemp("runs"), {}

@@ -76,11 +76,6 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def model(mini):
-    return ng.load(mini.folder, device="cpu", precision="fp32")
-
-
 @pytest.fixture
 def checked(model, tmp_path):
     """Runs a file and reads it again."""

@@ -84,7 +84,7 @@ def test_a_finished_run_is_not_changed_and_flipped_bits_and_files_of_others_are_
     assert (score[PARTS], score[FROM_PARTS], score[FROM_SCORES]) == ("not kept", "not kept", "ok")
 
 
-def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, mini, small_lexicon, tmp_path):
+def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, model, small_lexicon, tmp_path):
     (scored / "score.done.json").unlink()
     found = verify(scored)
     assert not found.damage
@@ -93,7 +93,7 @@ def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, m
     assert not any("no damage found" in line for line in found.remarks())
     assert found.remarks()[-1].startswith(f"{scored}: score is not finished; to repair it, run: ")
     assert "report" not in found.closing()
-    model, folder = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path / "shard"
+    folder = tmp_path / "shard"
     ng.select(model, lexicon=small_lexicon, shard="1/2", output=folder, progress=False)
     found = verify(folder)
     assert not found.damage
