@@ -11,7 +11,7 @@ from ..basics.errors import InputError, did_you_mean
 from .table import Table
 
 WIDTH = 80  # in columns, if the output is not a terminal
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,12 @@ class Order:
         cls,
         wanted: pl.Series,
         pieces: Callable[[pl.Series], Iterator[pl.LazyFrame]],
-        column: str,
-        kind: pl.DataType,
+        key: pl.Expr,
         *,
+        kind: pl.DataType,
         descending: bool,
     ) -> "Order":
-        key = pl.col(column).list.join(" ") if kind == pl.List else pl.col(column)
-        if isinstance(kind, pl.String | pl.List):
+        if kind == pl.String:
             letters, none = key.cast(pl.Binary), b"\0"  # UTF-8 has the order of its bytes
             first = (letters + none * _BYTES).bin.head(_BYTES) + none
             code = first.bin.reinterpret(dtype=pl.UInt64, endianness="big") + letters.bin.size().clip(0, _BYTES + 1)
@@ -51,8 +50,7 @@ class Order:
             by = (-number if descending else number).fill_null(math.nan)  # which comes last
         codes = pl.concat(rows.select(by).collect(engine="streaming").to_series() for rows in pieces(wanted)).to_numpy()
         order = np.argsort(codes, kind="stable").astype(np.uint32)
-        exact = kind.is_float() or kind == pl.Boolean
-        changes = np.empty(0, np.int64) if exact else _changes(codes[order])
+        changes = np.empty(0, np.int64) if kind.is_float() else _changes(codes[order])
         return cls(pieces, key, descending, wanted.to_numpy()[order], changes)
 
     def part(self, start: int, count: int) -> pl.Series:

@@ -27,14 +27,15 @@ from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.page import page
 from negengine.engine.results.report.row_files import RowFile
-from negengine.engine.results.report.row_filters import Filter, Sorting
+from negengine.engine.results.report.row_filters import Filter
 from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe, chain
 from negengine.engine.results.suite.suite_members import Member, model_tables, suite_table
 from negengine.engine.results.suite.suite_report import curves
-from negengine.engine.results.view.items import Items, Query
+from negengine.engine.results.view.items import Items
 from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
 from python_calamine import CalamineWorkbook
+from table_questions import question
 
 from ...conftest import write_lexicon
 from ..results import test_names
@@ -98,7 +99,7 @@ def told(runs, folder):
         tag: n for tag, n in Tags(page("names", found)).found.items() if tag in {"table", "tr", "td", "svg", "circle"}
     }
     items = Items.open(runs)
-    yield items.total, len(items.columns)
+    yield items.total, len(items.names)
     rows = chosen(first).collect()
     ordered = next(name for name in ("logprob", "difference", "item") if name in rows.columns)
     yield from _asked_for(first, items, rows, ordered)
@@ -126,15 +127,14 @@ def _asked_for(run, items, rows, ordered):
             wanted = chosen(run).filter(pl.col(name) == value).collect()
             if Filter.parse(f"{name}={value}", rows.columns) == (name, "=", value):
                 assert chosen(run, [f"{name}={value}"]).collect().equals(wanted)
-            if name not in items.schema:  # of a pair in one row
+            if name not in items.names:  # of a pair in one row
                 continue
-            query = Query((Filter(name, "=", value),), sort=Sorting(ordered, descending=True))
-            found = items.page(query, 0, 500) if ordered in items.schema else {"wanted": len(wanted)}
-            own.append((found["wanted"], len(wanted)))
+            query = question(items, (name, "=", value), sort=ordered if ordered in items.names else "", descending=True)
+            own.append((items.page(query)["recordsFiltered"], len(wanted)))
         yield len(values), sorted(own)
-        if name in items.schema:
-            groups = items.groups(Query(), name)["groups"]
-            yield sorted((own["n"], own["judged"], own["failed"] or 0) for own in groups)
+        if name in items.names:
+            groups = items.groups(question(items), items.names.index(name))["groups"]
+            yield sorted((n, judged, wrong or 0) for _, n, judged, wrong in groups)
 
 
 @pytest.mark.parametrize("kind", few(experiments(), "choice"))

@@ -3,7 +3,7 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import negengine as ng
 import polars as pl
@@ -74,15 +74,17 @@ def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(brow
 def test_every_item_is_seen_on_the_page_of_a_server_and_in_a_folder_that_needs_none(browser, scores, tmp_path):
     items, wanted = Items.open([scores]), scores.sentences().filter(pl.col("condition") == "CnTp")
     said = f"{len(wanted):,} of {items.total:,} rows"
+    number, criterion = items.names.index("condition"), {"data": "condition", "type": "text", "condition": "="}
+    asked = {"logic": "AND", "criteria": [criterion | {"origData": str(number), "value": ["CnTp"]}]}
     bundle(items, tmp_path / "bundle")
     with Viewer(items) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for address in (server.address, (tmp_path / "bundle" / "index.html").as_uri()):
-            document, console, asked = browser(f"{address}#condition,%3D,CnTp")
+            document, console, asked_for = browser(f"{address}#{quote(json.dumps(asked))}")
             assert console == []
-            assert {urlsplit(url).hostname for url in asked} <= {"127.0.0.1"}
-            (state,) = [own for own in document.all("p") if own.attributes.get("role") == "status"]
-            assert state.words == said
+            assert {urlsplit(url).hostname for url in asked_for} <= {"127.0.0.1"}
+            states = {own.words for own in document.all("div") if own.attributes.get("role") == "status"}
+            assert said in {text.strip() for text in states}
             (listing,) = [own for own in document.all("table") if own.attributes.get("id") == "rows"]
             lines = [row for body in listing.all("tbody") for row in body.all("tr")]
             assert [line.all("td")[1].words for line in lines] == wanted["sentence"].head(25).to_list()

@@ -16,11 +16,11 @@ from negengine.engine.library.sentences import COLUMNS, names_for_people
 from negengine.engine.results.report.chapters import chapter
 from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.row_files import RowFile
-from negengine.engine.results.report.row_filters import Filter
 from negengine.engine.results.report.single_sentences import examples
-from negengine.engine.results.view.items import Items, Query
+from negengine.engine.results.view.items import Items
 from negengine.engine.views.html import table_html
 from python_calamine import CalamineWorkbook
+from table_questions import named, question
 
 PAIRS = pl.DataFrame(
     {
@@ -96,7 +96,7 @@ def test_of_many_own_columns_those_with_the_groups_stand_before_the_sentences(ow
     monkeypatch.setattr("negengine.engine.results.report.chosen_sentences._MOST_OWN", 1)
     table = Examples.draw(own, chosen(own), 4, 0).tables()[0]
     assert [column.heading for column in table.columns][:2] == ["condition", "sentence"]
-    assert [column["name"] for column in Items([own]).columns][:2] == ["condition", "sentence"]
+    assert Items([own]).names[:2] == ["condition", "sentence"]
 
 
 def test_own_columns_keep_their_names_are_shown_and_are_filters_everywhere(own, tmp_path):
@@ -108,11 +108,11 @@ def test_own_columns_keep_their_names_are_shown_and_are_filters_everywhere(own, 
     table = Examples.draw(own, chosen(own), 4, 0).tables()[0]
     assert {"condition", "Item"} <= {column.heading for column in table.columns}
     items = Items([own])
-    assert {"condition", "Item"} <= {column["name"] for column in items.columns}
-    found = items.page(Query((Filter("condition", "=", "negated"),)), 0, 10)["rows"]
+    assert {"condition", "Item"} <= {*items.names}
+    found = named(items, items.page(question(items, ("condition", "=", "negated"))))
     assert [row["condition"] for row in found] == ["negated"] * 2
-    assert items.groups(Query(), "condition")["of"] == 2
-    assert len(items.alike(Query(), 0)["rows"]) >= 1
+    assert items.groups(question(items), items.names.index("condition"))["of"] == 2
+    assert items.keys
     (section,) = examples(own)
     assert {"condition", "Item", "splits"} <= {column.heading for column in section.listing.columns}
     sections = chapter(own, "x").sections

@@ -7,18 +7,19 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
-from dataclasses import asdict
+from dataclasses import replace
 from itertools import groupby
 from random import Random
 
 import negengine as ng
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.results.report.row_filters import Filter, Sorting
-from negengine.engine.results.view.items import Items, Query
+from negengine.engine.results.view.items import Items
 from negengine.engine.results.view.page import bundle
+from negengine.engine.results.view.query import Criterion
 from negengine.engine.results.view.server import Viewer
 from python_calamine import CalamineWorkbook
+from table_questions import named, question, written
 
 
 @pytest.fixture(scope="module")
@@ -28,59 +29,79 @@ def items(scored_run):
 
 @pytest.fixture(scope="module")
 def rows(scored_run):
-    return ng.open(scored_run).sentences().to_dicts()
+    """The rows of the run as the page has them: no truth values and no lists."""
+    found = ng.open(scored_run).sentences().to_dicts()
+    texts = {True: "yes", False: "no"}
+    return [
+        {name: texts.get(cell, cell) if isinstance(cell, bool) else cell for name, cell in row.items()} for row in found
+    ]
 
 
-QUERIES = [
-    Query(),
-    Query(sort=Sorting("logprob", descending=True)),
-    Query(sort=Sorting("sentence"), where=(Filter("condition", "!=", "CpTp"),)),
-    Query(sort=Sorting("sentence", descending=True)),
-    Query(
-        sort=Sorting("verb", descending=True), where=(Filter("repeated", "=", "true"), Filter("logprob", "<=", "-0.5"))
-    ),
-    Query(where=(Filter("condition", "=", "CpTn"), Filter("condition", "=", "CnTp"), Filter("rank", ">", "1"))),
-    Query(where=(Filter("repeated", "=", "true"), Filter("logprob", "<=", "-0.5")), sort=Sorting("logprob")),
-    Query(where=(Filter("sentence", "~", "NOT"),), search="IS A d"),
-    Query(search="no sentence holds this"),
+SIGNS = {
+    "=": lambda own, value: own == value,
+    "<": lambda own, value: own < value,
+    "<=": lambda own, value: own <= value,
+    ">": lambda own, value: own > value,
+    ">=": lambda own, value: own >= value,
+    "between": lambda own, *ends: min(ends) <= own <= max(ends),
+    "contains": lambda own, value: value.lower() in own.lower(),
+    "starts": lambda own, value: own.lower().startswith(value.lower()),
+    "ends": lambda own, value: own.lower().endswith(value.lower()),
+}
+ASKED = [
+    {},
+    {"sort": "logprob", "descending": True},
+    {"sort": "sentence", "where": [("condition", "!=", "CpTp")]},
+    {"sort": "sentence", "descending": True},
+    {"sort": "repeated"},
+    {"sort": "verb", "descending": True, "where": [("repeated", "=", "yes"), ("logprob", "<=", "-0.5")]},
+    {"where": [("condition", "=", "CpTn"), ("condition", "=", "CnTp"), ("rank", ">", "90")], "logic": "OR"},
+    {"where": [("logprob", "between", "-0.5", "-2"), ("rank", ">=", "1"), ("rank", "!=", "2")], "sort": "logprob"},
+    {"where": [("sentence", "contains", "NOT")], "search": "IS A d"},
+    {"where": [("verb", "starts", "S"), ("profession", "!ends", "R"), ("logprob", "!between", "-1", "-0.2")]},
+    {"where": [("failed", "null")]},
+    {"where": [("failed", "!null"), ("sentence", "!contains", "is not"), ("rank", "<", "3")]},
+    {"search": "no sentence holds this"},
 ]
 
 
-def plain(rows, query):
-    def holds(row, where):
-        match where:
-            case ("condition", "!=", "CpTp"):
-                return row["condition"] != "CpTp"
-            case ("rank", ">", "1"):
-                return row["rank"] is not None and row["rank"] > 1
-            case ("repeated", "=", "true"):
-                return row["repeated"] is True
-            case ("logprob", "<=", "-0.5"):
-                return row["logprob"] <= -0.5
-            case ("sentence", "~", "NOT"):
-                return "not" in row["sentence"].lower()
-        return ("condition", "=", row["condition"]) in query.where
+def plain(rows, where=(), search="", sort="", descending=False, logic="AND"):
+    def holds(row, name, sign, *values):
+        own, is_number = row[name], name in {"rank", "logprob"}
+        if sign.endswith("null"):
+            return (own is None) == (sign == "null")
+        found = own is not None and SIGNS[sign.removeprefix("!")](own, *map(float if is_number else str, values))
+        return found != sign.startswith("!")
 
     texts = ("sentence", "expected", "answer")
     found = [
         row
         for row in rows
-        if all(holds(row, where) for where in query.where)
-        and (not query.search or any(query.search.lower() in (row[name] or "").lower() for name in texts))
+        if (any if logic == "OR" else all)(holds(row, *one) for one in where or [("item", "!null")])
+        and (not search or any(search.lower() in (row[name] or "").lower() for name in texts))
     ]
-    if query.sort is None:
-        return found
-    return sorted(found, key=lambda row: row[query.sort.column], reverse=query.sort.descending)
+    return sorted(found, key=lambda row: row[sort], reverse=descending) if sort else found
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_pages_hold_the_rows_that_a_plain_loop_finds_in_its_order(items, rows, query):
-    wanted = plain(rows, query)
+def ask_for(items, where=(), **others):
+    return question(items, *where, **others)
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_pages_hold_the_rows_that_a_plain_loop_finds_in_its_order(items, rows, asked):
+    wanted = plain(rows, **asked)
     for start in (0, 7, max(0, len(wanted) - 3), 1_005):
-        found = items.page(query, start, 10)
-        assert (found["wanted"], found["total"]) == (len(wanted), len(rows))
-        expected = wanted[start : start + 10]
-        assert found["rows"] == expected
+        found = items.page(ask_for(items, start=start, **asked))
+        assert (found["recordsFiltered"], found["recordsTotal"]) == (len(wanted), len(rows))
+        assert named(items, found) == [{name: row[name] for name in items.names} for row in wanted[start : start + 10]]
+
+
+def test_a_group_of_conditions_within_another_counts_as_one_and_an_unfinished_one_does_not_count(items, rows):
+    inner = ask_for(items, [("verb", "starts", "s"), ("rank", "=", "1")], logic="OR").searchBuilder
+    outer = ask_for(items, [("condition", "=", "CnTp"), ("logprob", "<", ""), ("rank", "between", "1"), ("rank", "<")])
+    nested = replace(outer.searchBuilder, criteria=(inner, *outer.searchBuilder.criteria, Criterion()))
+    wanted = [row for row in rows if row["condition"] == "CnTp" and (row["verb"][0] in "sS" or row["rank"] == 1)]
+    assert items.page(replace(outer, searchBuilder=nested))["recordsFiltered"] == len(wanted)
 
 
 def test_a_search_finds_what_a_plain_loop_finds_wherever_a_text_begins_and_ends(items, rows):
@@ -94,40 +115,47 @@ def test_a_search_finds_what_a_plain_loop_finds_wherever_a_text_begins_and_ends(
             row["sentence"][max(0, verb - 3) : verb + 2],
         ]
     for text in texts:
-        wanted = plain(rows, Query(search=text))
-        assert items.page(Query(search=text), 0, len(rows))["rows"] == wanted, text
+        found = named(items, items.page(ask_for(items, search=text, length=500)))
+        assert [row["sentence"] for row in found] == [row["sentence"] for row in plain(rows, search=text)][:500], text
 
 
-def test_groups_count_rows_and_failures_and_a_row_leads_to_all_of_its_item(items, rows):
-    query = Query(where=(Filter("rank", ">", "1"),), sort=Sorting("rank", descending=True))
-    wanted = plain(rows, query)
-    found = items.groups(query, "condition")
-    by = sorted(wanted, key=lambda row: row["condition"])
+def test_groups_count_rows_and_failures(items, rows):
+    asked = {"where": [("rank", ">", "1")], "sort": "rank", "descending": True}
+    found = items.groups(ask_for(items, **asked), items.names.index("condition"))
+    by = sorted(plain(rows, **asked), key=lambda row: row["condition"])
     counted = {name: list(own) for name, own in groupby(by, key=lambda row: row["condition"])}
-    assert {own["value"]: (own["n"], own["failed"]) for own in found["groups"]} == {
-        name: (len(own), sum(bool(row["failed"]) for row in own)) for name, own in counted.items()
+    assert {value: (n, wrong) for value, n, _, wrong in found["groups"]} == {
+        name: (len(own), sum(row["failed"] == "yes" for row in own)) for name, own in counted.items()
     }
-    assert [own["n"] for own in found["groups"]] == sorted((len(own) for own in counted.values()), reverse=True)
-    every = {row["sentence"]: (1, row["failed"] is not None, bool(row["failed"])) for row in rows}
-    found = items.groups(Query(), "sentence")
+    assert [own[1] for own in found["groups"]] == sorted((len(own) for own in counted.values()), reverse=True)
+    every = {row["sentence"]: (1, row["failed"] is not None, row["failed"] == "yes") for row in rows}
+    found = items.groups(ask_for(items), items.names.index("sentence"))
     assert (found["of"], len(found["groups"])) == (len(every), min(200, len(every)))
-    assert all((own["n"], own["judged"], own["failed"]) == every[own["value"]] for own in found["groups"])
-    row = items.page(query, 3, 1)["rows"][0]
-    words = ("name", "profession", "verb")
-    assert items.alike(query, 3)["rows"] == [own for own in rows if all(own[word] == row[word] for word in words)]
+    assert all(tuple(counts) == every[value] for value, *counts in found["groups"])
+
+
+def same_item(items, row):
+    keys = [(items.names[key], "=", str(row[items.names[key]])) for key in items.keys]
+    return named(items, items.page(ask_for(items, keys, length=100)))
+
+
+def test_the_keys_of_a_row_lead_to_all_of_its_item(items, rows):
+    row = named(items, items.page(ask_for(items, start=3)))[0]
+    same = [own for own in rows if all(own[word] == row[word] for word in ("name", "profession", "verb"))]
+    assert [own["sentence"] for own in same_item(items, row)] == [own["sentence"] for own in same]
 
 
 def test_the_models_of_several_runs_stand_side_by_side(scored_run, rows, tmp_path):
     shutil.copytree(scored_run, tmp_path / "second")
     both = Items.open([scored_run, tmp_path / "second"])
     assert both.total == 2 * len(rows)
-    models = {own["value"] for own in both.groups(Query(), "model")["groups"]}
+    models = {own[0] for own in both.groups(ask_for(both), both.names.index("model"))["groups"]}
     assert len(models) == 2
-    ordered = both.page(Query(sort=Sorting("sentence", descending=True)), 0, 2 * len(rows))["rows"]
+    ordered = named(both, both.page(ask_for(both, sort="sentence", descending=True, length=500)))
     twice = sorted(rows + rows, key=lambda row: row["sentence"], reverse=True)
-    assert [row["sentence"] for row in ordered] == [row["sentence"] for row in twice]
-    assert {own["n"] for own in both.groups(Query(), "sentence")["groups"]} == {2}
-    alike = both.alike(Query(), 0)["rows"]
+    assert [row["sentence"] for row in ordered] == [row["sentence"] for row in twice][:500]
+    assert {own[1] for own in both.groups(ask_for(both), both.names.index("sentence"))["groups"]} == {2}
+    alike = same_item(both, ordered[0])
     assert len(alike) == 2 * len({row["condition"] for row in rows})
     assert {row["model"] for row in alike} == models
 
@@ -151,38 +179,41 @@ def ask(viewer, path, body=None, **headers):
 
 def test_only_who_has_the_address_is_answered_and_only_this_computer(viewer):
     assert viewer.server_address[0] == "127.0.0.1"
-    token = {"X-Token": viewer.token}
-    question = json.dumps({"query": {"where": [], "search": "", "sort": None}, "start": 0, "count": 2}).encode()
-    status, body = ask(viewer, "/rows", question, **token)
-    assert (status, len(json.loads(body)["rows"])) == (200, 2)
-    assert ask(viewer, "/")[0] == ask(viewer, "/?token=guess")[0] == ask(viewer, "/rows", question)[0] == 403
-    assert ask(viewer, "/rows", question, Host="example.org", **token)[0] == 403
-    for path, body, said in [
-        ("/rows", b"[]", "Expected `object`"),
-        ("/rows", b'{"query": {"where": [1], "search": "", "sort": null}}', "Expected `array`, got `int`"),
-        ("/rows", question.replace(b'"start": 0', b'"start": -1'), "Expected `int` >= 0"),
-        ("/rows", question.replace(b"[]", b'[["rank", ">", "first"]]'), "give a number"),
-        ("/rows", question.replace(b"[]", b'[["colour", "=", "red"]]'), "no such column"),
-        ("/rows", question.replace(b"[]", b'[["rank", "like", "1"]]'), "Invalid enum value 'like'"),
-        ("/run.json", question, "no question"),
+    path, asked = f"/rows.json?token={viewer.token}", written(viewer.items, ("rank", ">", "1"), length=2).encode()
+    status, body = ask(viewer, path, asked)
+    assert (status, len(json.loads(body)["data"])) == (200, 2)
+    assert ask(viewer, "/")[0] == ask(viewer, "/?token=guess")[0] == ask(viewer, "/rows.json", asked)[0] == 403
+    assert ask(viewer, path, asked, Host="example.org")[0] == 403
+    for body, said in [
+        (b"[]", "Expected `object`"),
+        (asked[:-9], "Input data was truncated"),
+        (asked.replace(b'"start": 0', b'"start": -1'), "Expected `int` >= 0"),
+        (asked.replace(b'["1"]', b'["first"]'), "rank: first is not a number"),
+        (asked.replace(b'["1"]', b'[["1"]]'), "Expected `str`, got `array`"),
+        (asked.replace(b'">"', b'"like"'), "rank has numbers, and no condition like"),
+        (asked.replace(b'">"', b'"contains"'), "rank has numbers, and no condition contains"),
+        (written(viewer.items, ("sentence", ">", "a")).encode(), "sentence has texts, and no condition >"),
+        (written(viewer.items, ("colour", "=", "red")).encode(), "no column 999"),
+        (written(viewer.items, sort="rank").replace('"column": ', '"column": 99').encode(), "no column 99"),
     ]:
-        status, answer = ask(viewer, path, body, **token)
-        assert status == 400
-        assert said in json.loads(answer)["error"]
-    assert ask(viewer, f"/../run.json?token={viewer.token}")[0] == 404
+        status, answer = ask(viewer, path, body)
+        assert (status, said in json.loads(answer)["error"]) == (400, True), answer
+    for path in ("/run.json", "/../run.json", "/groups.json", "/groups.json?column=999"):
+        status, answer = ask(viewer, f"{path}{'&' if '?' in path else '?'}token={viewer.token}", b"{}")
+        assert (status, "no question" in json.loads(answer)["error"]) == (400, True)
 
 
 def test_the_wanted_rows_are_saved_as_csv_and_as_a_sheet(viewer, rows):
-    query = Query(where=(Filter("condition", "=", "CnTp"),), sort=Sorting("verb"))
-    asked = urllib.parse.urlencode({"token": viewer.token, "query": json.dumps(asdict(query))})
-    wanted = [[row["sentence"], row["rank"]] for row in plain(rows, query)]
-    content = ask(viewer, f"/rows.csv?{asked}")[1].decode("utf-8-sig")
-    read = [[row["sentence"], int(row["rank"])] for row in csv.DictReader(io.StringIO(content))]
-    assert sorted(read) == sorted(wanted)
-    sheet = CalamineWorkbook.from_filelike(io.BytesIO(ask(viewer, f"/rows.xlsx?{asked}")[1])).get_sheet_by_index(0)
+    asked = {"where": [("condition", "=", "CnTp")], "sort": "verb"}
+    text = written(viewer.items, *asked["where"], sort="verb")
+    address = urllib.parse.urlencode({"token": viewer.token, "query": text})
+    wanted = [[row["sentence"], row["rank"]] for row in plain(rows, **asked)]
+    content = ask(viewer, f"/rows.csv?{address}")[1].decode("utf-8-sig")
+    assert [[row["sentence"], int(row["rank"])] for row in csv.DictReader(io.StringIO(content))] == wanted
+    sheet = CalamineWorkbook.from_filelike(io.BytesIO(ask(viewer, f"/rows.xlsx?{address}")[1])).get_sheet_by_index(0)
     heading, *cells = sheet.to_python()
     place = [heading.index(name) for name in ("sentence", "rank")]
-    assert sorted([row[place[0]], int(row[place[1]])] for row in cells) == sorted(wanted)
+    assert [[row[place[0]], int(row[place[1]])] for row in cells] == wanted
 
 
 def test_a_bundle_of_many_rows_is_a_sample_of_whole_items_and_says_so(items, rows, tmp_path, monkeypatch):
