@@ -140,7 +140,9 @@ class Items:
     def groups(self, query: Query, column: int) -> dict[str, Any]:
         """For each value of a column, the most frequent first: value, wanted rows, those judged, those that fail."""
         by, failed = self.columns[column], pl.col(FAILED)
-        each = (rows.select(NUMBER, failed, hash=by.hash()) for rows in self.rows(_numbers(self, _unordered(query))))
+        own = [pl.col(NUMBER), failed, by.hash().alias("hash")]
+        none = self.schema.to_frame(eager=False).with_row_index(NUMBER)
+        each = (rows.select(own) for rows in (none, *self.rows(_numbers(self, _unordered(query)))))
         found = pl.concat([rows.collect(engine="streaming") for rows in each])
         counts = [pl.len().alias("n"), failed.count().alias("judged"), failed.sum().alias("wrong")]
         every = found["hash"].sort().rle().struct.unnest()

@@ -132,6 +132,8 @@ def test_groups_count_rows_and_failures(items, rows):
     found = items.groups(ask_for(items), items.names.index("sentence"))
     assert (found["of"], len(found["groups"])) == (len(every), min(200, len(every)))
     assert all(tuple(counts) == every[value] for value, *counts in found["groups"])
+    for column in range(len(items.names)):
+        assert items.groups(ask_for(items, search="no sentence holds this"), column) == {"groups": [], "of": 0}
 
 
 def same_item(items, row):
