@@ -7,7 +7,8 @@ FRACTION, PERCENT, POINTS = "fraction", "%", "percentage points"
 """Units of shares. Frames, files and formats for machines have fractions; only what a person reads has hundredths.
 
 Columns of the Self-Contained Negation Test are in hundredths in its files, too, and then wherever their names stand:
-`repetition_rate`, `drop…`, `ratio…`. No other experiment has a `drop` in another unit.
+`repetition_rate`, `drop…`, `ratio…`. No other experiment has a `drop` in another
+unit; `drop@RANK` of GH22's tables is a fraction.
 """
 TIMES_100 = "× 100"  # of what is no share, such as a correlation
 HUNDREDTHS = frozenset({PERCENT, POINTS, TIMES_100})
