@@ -36,6 +36,11 @@ def one_file(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
+def as_seen(text: str) -> str:
+    """The same text for names that a reader cannot tell apart: forms of an accent, kinds of spaces."""
+    return re.sub(r"\s", " ", unicodedata.normalize("NFC", text))
+
+
 def stem(text: str) -> str:
     """A text as the beginning of a file's name: letters and digits of any script, and hyphens between them."""
     words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text))
@@ -67,7 +72,7 @@ def labels(texts: Sequence[str], most: int) -> list[str]:
         for number in count(2):
             yield f"{cut(text, max(3, most - 2 - len(str(number))))} {number}"
 
-    return apart(texts, forms, lambda form: unicodedata.normalize("NFC", form))
+    return apart(texts, forms, as_seen)
 
 
 def _common(one: str, other: str) -> int:

@@ -6,7 +6,7 @@ from itertools import count
 
 import polars as pl
 
-from ..basics.apart import apart
+from ..basics.apart import apart, as_seen
 from ..basics.printable import isolated
 
 _LABEL = "label of the keys"
@@ -34,12 +34,12 @@ def minus(one: pl.Expr | str, other: pl.Expr | str) -> pl.Expr:
 
 
 def numbered(texts: Iterable[str]) -> list[str]:
-    """The texts, each another one: the second of two alike has `(2)` behind it."""
+    """The texts, each another one to the eye: the second of two alike has `(2)` behind it."""
     given = list(texts)
-    known = set(given)
+    known = set(map(as_seen, given))
 
     def forms(text: str) -> Iterator[str]:
         yield text
-        yield from (form for number in count(2) if (form := f"{text} ({number})") not in known)
+        yield from (form for number in count(2) if as_seen(form := f"{text} ({number})") not in known)
 
-    return apart(given, forms)
+    return apart(given, forms, as_seen)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.apart import labels, stems, wrapped
 from negengine.engine.basics.paths import is_file_name
+from negengine.engine.views.labels import numbered
 from rich.cells import cell_len
 
 LETTERS = st.text(
@@ -33,6 +34,14 @@ def test_different_texts_have_different_labels_and_files_also_without_case(names
         folded = [unicodedata.normalize(form, name).casefold().upper() for name in files]
         assert len(set(folded)) == len(names)
     assert all(is_file_name(f"x-{name}.pdf") for name in files)
+
+
+@given(st.lists(st.text("ae\u0301\u00e9 \u00a0\u3000(2)", max_size=4), max_size=6))
+def test_labels_differ_also_to_the_eye(texts):
+    shown = numbered(texts)
+    assert len({unicodedata.normalize("NFKC", own) for own in shown}) == len(texts)
+    assert all(own.startswith(text) for own, text in zip(shown, texts, strict=True))
+    assert shown[:1] == texts[:1]
 
 
 @given(LONG, st.integers(2, 26))
