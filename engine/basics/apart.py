@@ -38,7 +38,8 @@ def one_file(name: str) -> str:
 
 def as_seen(text: str) -> str:
     """The same text for names that a reader cannot tell apart: forms of an accent, kinds of spaces."""
-    return re.sub(r"\s", " ", unicodedata.normalize("NFC", text))
+    seen: str = re.sub(r"\s", " ", unicodedata.normalize("NFC", text))
+    return seen
 
 
 def stem(text: str) -> str:
