@@ -8,7 +8,7 @@ from itertools import accumulate, count, dropwhile
 import regex as re  # its \X is what people call a letter, and its \w holds the marks on letters
 from rich.cells import cell_len
 
-_STEM = 60  # characters of the beginning of a file's name: in any script, some 180 bytes of 255
+_STEM = 180  # bytes of the beginning of a file's name, of 255: room for the names of two models
 
 
 def apart(texts: Iterable[str], forms: Callable[[str], Iterator[str]], same: Callable[[str], str] = str) -> list[str]:
@@ -45,7 +45,11 @@ def as_seen(text: str) -> str:
 def stem(text: str) -> str:
     """A text as the beginning of a file's name: letters and digits of any script, and hyphens between them."""
     words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text))
-    return "".join(_fitting(re.findall(r"\X", "-".join(words)), _STEM, len)).strip("-") or "run"
+    return "".join(_fitting(re.findall(r"\X", "-".join(words)), _STEM, _bytes)).strip("-") or "run"
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def stems(texts: Sequence[str]) -> list[str]:

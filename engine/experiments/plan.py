@@ -87,7 +87,8 @@ class TablePlan(Plan):
         if not self.skips and not self.bad.is_empty():
             place, reason = self.bad.row(0)
             wrong = counted(len(self.bad), "row is", "rows are")
-            raise InputError(f"{place}: {reason} ({wrong} wrong; correct them, or skip them with --skip-bad)")
+            remedy = "correct it, or skip it" if len(self.bad) == 1 else "correct them, or skip them"
+            raise InputError(f"{place}: {reason} ({wrong} wrong; {remedy} with --skip-bad)")
 
 
 def planned(

@@ -58,6 +58,8 @@ def test_names_as_files_and_as_labels():
         "my-model", "my-model-2", "模型甲", "模型乙", "GPT2", "gpt2-2", "run",
     ]  # fmt: skip
     assert stems(["नकारात्मक", "ไม่", "a/b. "]) == ["नकारात्मक", "ไม่", "a-b"]
+    both = f"differences-{'-'.join(['organisation'] * 4)}-step1000-minus-{'-'.join(['organisation'] * 4)}-step2000"
+    assert stems([both]) == [both]
     assert labels(["é", "e\u0301"], 9) == ["é", "e\u0301 2"]
     long = "relative clause, object extracted, {} verb"
     assert labels([long.format("affirmative"), long.format("negated"), "short"], 20) == [
