@@ -24,9 +24,9 @@ from huggingface_hub.errors import (
 
 from ..engine.basics.errors import InputError
 from ..engine.basics.printable import counted
-from ..engine.basics.reading import exists, file_sha256, is_file, open_regular, parse_json, paths_in, read_regular
+from ..engine.basics.reading import file_sha256, is_file, open_regular, parse_json, paths_in, read_regular
 from ..engine.experiments.data_sets.fetch import reason_of
-from ..engine.inference.exported import name_of_checkpoint
+from ..engine.inference.exported import checkpoint_revision, name_of_checkpoint
 from . import adapter
 from .gguf_file import SUFFIX, as_folder, gguf_in, read_head
 from .quiet import quiet
@@ -37,7 +37,6 @@ _MOST_CONFIG = 2**24  # bytes
 _TOKENIZER_FILES = re.compile(
     r"tokenizer\.json|vocab\.|spiece\.model|.*\.(spm|bpe\.model)|tokenizer\.model|sentencepiece"
 )
-_DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Source:
     def identity(self) -> str:  # the revision, and the files of the adapter if there is one
         if self.adapter is None:
             return self.revision
-        both = f"{self.revision} {_folder_digest(self.adapter)}"
+        both = f"{self.revision} {checkpoint_revision(self.adapter)}"
         return f"sha256:{hashlib.sha256(both.encode()).hexdigest()}"
 
 
@@ -98,7 +97,7 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         if is_file(folder / adapter.CONFIG):
             raise InputError(_with_an_adapter(folder))
         name, origin = (reference, reference) if is_mini else (name_of_checkpoint(folder), str(folder.resolve()))
-        return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
+        return Source(name, str(folder), checkpoint_revision(folder), is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
         raise InputError(f"{reference} is not a folder: give a hub id, a local folder, or mini")
     name, at, named = reference.partition("@")
@@ -178,14 +177,6 @@ def _no_checkpoint(folder: Path) -> str:
     for path in sorted(folder.glob("*/model.safetensors")):  # such as 0_Transformer of sentence-transformers
         return f"{folder} holds no config.json: give the folder of a model inside, such as {path.parent}"
     return f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote"
-
-
-def _folder_digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED and exists(path)]:  # no link to nothing
-        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-        digest.update(bytes.fromhex(file_sha256(path)))
-    return digest.hexdigest()
 
 
 def _hub_config(reference: str, revision: str | None, say: Say) -> Path:

@@ -19,9 +19,11 @@ from ..basics.errors import InputError
 from ..basics.paths import is_file_name, is_model_name
 from ..basics.reading import (
     MOST_JSON,
+    exists,
     file_sha256,
     is_file,
     is_folder,
+    paths_in,
     read_regular,
 )
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
@@ -50,10 +52,15 @@ HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 _Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _AGAIN = "export the model again with --force"
+_DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
 class NotExportedError(InputError):
     """There is no export of this name; an export may make one."""
+
+
+class ChangedError(NotExportedError):
+    """A checkpoint has changed since it was exported."""
 
 
 class Manifest(msgspec.Struct):
@@ -262,6 +269,7 @@ def _find(reference: Path, command: str) -> Path:
     candidates = (reference, models_folder() / reference)
     for folder in candidates:
         if is_file(folder / MANIFEST):
+            refuse_changed(reference, folder)
             return folder
     if not str(reference).strip():
         raise InputError("the model's name is empty: give an exported folder, or a name under models/")
@@ -270,6 +278,7 @@ def _find(reference: Path, command: str) -> Path:
             name = name_of_checkpoint(folder)
             place = models_folder() / name
             if (made := read_origin(place)) is not None and made.origin == str(folder.resolve()):
+                refuse_changed(folder, place)
                 return place
             raise NotExportedError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {name}"
@@ -284,6 +293,34 @@ def _find(reference: Path, command: str) -> Path:
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
     here = "" if reference.is_absolute() else f" in {models_folder()} (NEGENGINE_MODELS can name another folder)"
     raise NotExportedError(f"no exported model {reference}{did_you_mean}{here}: run `{command}` first")
+
+
+def refuse_changed(checkpoint: Path, export: Path) -> None:
+    """ChangedError for a checkpoint's folder that has other files than when it was exported."""
+    made = read_origin(export)
+    is_its_own = made is not None and made.origin == str(checkpoint.resolve()) and is_file(checkpoint / "config.json")
+    if made is None or not is_its_own or MERGED in made.made_from:
+        return
+    written = (export / MANIFEST).stat().st_mtime
+    states = [path.stat() for path in (checkpoint, *digested_files(checkpoint))]
+    if all(max(state.st_mtime, state.st_ctime) <= written for state in states):
+        return  # its files can be large
+    if made.made_from.get("revision") != checkpoint_revision(checkpoint):
+        raise ChangedError(f"{checkpoint} has changed since it was exported: run `negengine export {checkpoint}` again")
+
+
+def checkpoint_revision(folder: Path) -> str:
+    """What identifies the content of a checkpoint's folder: `sha256:` and the digest of its files."""
+    digest = hashlib.sha256()
+    for path in digested_files(folder):
+        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        digest.update(bytes.fromhex(file_sha256(path)))
+    return f"sha256:{digest.hexdigest()}"
+
+
+def digested_files(folder: Path) -> list[Path]:
+    """The files of a checkpoint that decide what its export is."""
+    return [path for path in paths_in(folder) if path.suffix in _DIGESTED and exists(path)]  # no link to nothing
 
 
 def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:

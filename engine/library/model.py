@@ -17,7 +17,7 @@ from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
 from ..inference.device import choose_devices
-from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder
+from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder, refuse_changed
 from ..inference.model import LanguageModel
 from ..inference.session import Device
 from ..runs.progress import Reporter
@@ -79,6 +79,8 @@ class ModelReference:
     def open(self, task: str | None, look: Callable[[], None]) -> Model:
         """Find the model; it is exported on first use, after a `look` at what it is for."""
         try:
+            if self.folder is not None:
+                refuse_changed(Path(self.reference), self.folder)
             return find_model(self.folder or self.reference, self.opening, task=task)
         except NotExportedError:
             look()

@@ -12,7 +12,7 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.numerals import FRACTION
 from ...experiments.registry import library_function
-from ...inference.exported import load_exported
+from ...inference.exported import ChangedError, load_exported
 from ...library.run import Run
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
@@ -98,7 +98,10 @@ def finished_run(member: Member) -> Run | None:
             return None
     task = str(((run.record.metadata.get("call") or {}).get("model") or {}).get("task", "fill-mask"))
     with suppress(InputError):  # there may be no export now
-        exported = load_exported(member.model.folder or member.model.reference, task=task)
+        try:
+            exported = load_exported(member.model.folder or member.model.reference, task=task)
+        except ChangedError:
+            return None
         return run if run.record.identity.get("model sha256") == exported.sha256 else None
     return run
 

@@ -8,7 +8,14 @@ import pytest
 from fake_exports import write_fake_export
 from lies import reseal
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
+from negengine.engine.inference.exported import (
+    FORMAT,
+    ChangedError,
+    checkpoint_revision,
+    exported_names,
+    load_exported,
+    refuse_too_long,
+)
 
 FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
 DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
@@ -135,3 +142,25 @@ def test_a_lost_bit_is_found_wherever_it_is_although_size_time_and_inode_stay(ti
             with pytest.raises(InputError, match=message) if message else nullcontext():
                 load_exported("tiny").verify_files()
     assert not [path for path in tiny.iterdir() if path.name.startswith(".")]  # reading a model writes nothing
+
+
+def test_a_checkpoint_that_was_trained_on_is_not_run_by_its_old_export(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkpoint, weights = tmp_path / "lab" / "tiny", tmp_path / "lab" / "tiny" / "model.safetensors"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "config.json").write_text("{}")
+    weights.write_bytes(b"first")
+    made = {"origin": str(checkpoint), "made_from": {"revision": checkpoint_revision(checkpoint)}}
+    folder = write_export(tmp_path / "models" / "tiny", **made).relative_to(tmp_path)
+    assert load_exported("lab/tiny").folder == load_exported("tiny").folder == folder
+    for content, is_changed in ((b"later", True), (b"first", False)):
+        weights.write_bytes(content)
+        os.utime(weights, (1_000_000, 1_000_000))  # as a copy that keeps the time has it
+        changed = pytest.raises(
+            ChangedError, match="^lab/tiny has changed since it was exported: run `negengine export"
+        )
+        with changed if is_changed else nullcontext():
+            load_exported("lab/tiny")
+    weights.unlink()
+    refused("lab/tiny", "has changed since it was exported")
+    assert load_exported("tiny").folder == folder  # its name means the export

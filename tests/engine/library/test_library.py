@@ -6,10 +6,13 @@ from pathlib import Path
 
 import negengine as ng
 import pytest
+from lies import reseal
 from negengine.engine.basics.versions import requirement
 from negengine.engine.inference.exported import GRAPH
 from negengine.engine.library import model as loading
+from negengine.engine.library.model import ModelReference
 from negengine.engine.library.predict import Predictions
+from negengine.export.source import BUNDLED
 
 
 def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter(python):
@@ -77,6 +80,21 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
     given = {"task": None, "base": None, "revision": None, "allow_pickle": False, "progress": True}
     assert exports == [("mini", given)]
     assert ng.load(model) is model
+
+
+def test_a_checkpoint_that_was_trained_on_is_exported_again(exports, mini, tmp_path):
+    checkpoint, folder = tmp_path / "tiny", tmp_path / "models" / "tiny"
+    shutil.copytree(BUNDLED, checkpoint)
+    shutil.copytree(mini.folder, folder)
+    reseal(folder / "export.json", lambda info: info.update(origin=str(checkpoint)))
+    for place in (None, folder):
+        assert ModelReference(str(checkpoint), place).open(None, lambda: None).name == "mini"  # of the same files
+    with (checkpoint / "config.json").open("a") as config:
+        config.write("\n")
+    for place in (None, folder):
+        with pytest.raises(FileExistsError):  # by the copy that stands for an export
+            ModelReference(str(checkpoint), place).open(None, lambda: None)
+    assert [reference for reference, _ in exports] == [str(checkpoint)] * 2
 
 
 FUNCTIONS = [name for name in ng.__all__ if name.islower()]
