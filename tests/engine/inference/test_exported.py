@@ -156,9 +156,7 @@ def test_a_checkpoint_that_was_trained_on_is_not_run_by_its_old_export(tmp_path,
     for content, is_changed in ((b"later", True), (b"first", False)):
         weights.write_bytes(content)
         os.utime(weights, (1_000_000, 1_000_000))  # as a copy that keeps the time has it
-        changed = pytest.raises(
-            ChangedError, match="^lab/tiny has changed since it was exported: run `negengine export"
-        )
+        changed = pytest.raises(ChangedError, match=r"^lab/tiny has changed since it was exported: run ")
         with changed if is_changed else nullcontext():
             load_exported("lab/tiny")
     weights.unlink()
