@@ -25,6 +25,15 @@ async function ask(path, asked) {
   return answer
 }
 
+// The filters in the address of the page; none where it is cut, as by a mail program.
+function kept() {
+  try {
+    return location.hash !== "" && JSON.parse(decodeURIComponent(location.hash.slice(1)))
+  } catch {
+    return false
+  }
+}
+
 const library = token ? `/tables.js?token=${token}`
   : URL.createObjectURL(new Blob([byId("library").textContent], {type: "text/javascript"}))
 const {default: DataTable} = await import(library)
@@ -59,7 +68,7 @@ const table = new DataTable("#rows", {
     top2: {searchBuilder: {
       greyscale: true,
       conditions: {text: typed(Criteria.stringConditions), quantity},
-      preDefined: location.hash !== "" && JSON.parse(decodeURIComponent(location.hash.slice(1))),
+      preDefined: kept(),
     }},
     topStart: "info", topEnd: "search",
     bottomStart: ["pageLength", {buttons: token ? [file(".csv"), file(".xlsx")] : ["csv", "excel"]}], bottomEnd: "paging",

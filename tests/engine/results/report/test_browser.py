@@ -88,4 +88,6 @@ def test_every_item_is_seen_on_the_page_of_a_server_and_in_a_folder_that_needs_n
             (listing,) = [own for own in document.all("table") if own.attributes.get("id") == "rows"]
             lines = [row for body in listing.all("tbody") for row in body.all("tr")]
             assert [line.all("td")[1].words for line in lines] == wanted["sentence"].head(25).to_list()
+        document, console, _ = browser(f"{server.address}#%7B%22logic")  # an address that was cut
+        assert (console, f"{items.total:,} of {items.total:,} rows" in document.words) == ([], True)
         server.shutdown()
