@@ -43,9 +43,14 @@ def percent(share: float, decimals: int = 1) -> str:
 
 def _kept(value: float, forms: Sequence[str], limits: Sequence[float]) -> str:
     sides = [_side(value, limit) for limit in limits]
-    texts = [f"{value:{form}}" for form in forms]
+    texts = [_plain(f"{value:{form}}") for form in forms]
     on_its_side = (text for text in texts if [_side(float(text.replace(",", "")), own) for own in limits] == sides)
     return next(on_its_side, texts[-1])
+
+
+def _plain(text: str) -> str:
+    """A large number without an exponent: 1e+02 is 100."""
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 def _side(value: float, limit: float) -> int:

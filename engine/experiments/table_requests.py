@@ -30,9 +30,10 @@ from ..requests.metrics import refused
 from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
 from ..runs.stage import Files, FinishedParts, changed
-from ..text.spelling import otherwise
+from ..text.spelling import SPECIAL, otherwise
 from ..text.table import Check, Rows, TableLike, headings_file, open_table
 from ..text.table import Table as UserTable
+from ..text.tokenizer import MaskTokenizer
 from ..text.toml_file import TomlFile
 from .data_sets.sources import hidden_set, named_place
 from .own_table import (
@@ -232,8 +233,11 @@ class TableRequested(Requested):
         """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
         return {}
 
-    def scan(self, table: UserTable, columns: RequestColumns, check: Check) -> tuple[UserTable, Labels]:
+    def scan(
+        self, table: UserTable, columns: RequestColumns, check: Check, tokenizer: MaskTokenizer
+    ) -> tuple[UserTable, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
+        known = tokenizer.known(SPECIAL)
         texts = (*columns.needed, *columns.optional)
         if twice := [name for name in texts if texts.count(name) > 1]:
             raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
@@ -243,7 +247,7 @@ class TableRequested(Requested):
         def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
             labels.see(file, rows, labelled)
             for column in texts:
-                for what, has_it in otherwise(column, MASK).items():
+                for what, has_it in otherwise(column, MASK, known).items():
                     read_otherwise[what, column] += int(rows.frame.select(has_it).to_series().sum())
 
         spelled = self.spellings(table)
@@ -263,7 +267,7 @@ class TableRequested(Requested):
         kind = self.kind(exported)
         results = frozenset({*kind.answers, *self.scores, *self.metrics, *self.written, *self.beside})
         columns = self.columns_for(exported, self.table)
-        known, labels = self.scan(self.table, columns, columns.row_faults)
+        known, labels = self.scan(self.table, columns, columns.row_faults, exported.tokenizer)
         labels.notes.extend(hidden_set(self.data, self.name))
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad, results=results)
         asking = changed(self, data=known.title, found=columns, told=labels.told(), kept=requests.kept)

@@ -9,16 +9,18 @@
 
 import functools
 import inspect
+import json
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..basics.errors import InputError, did_you_mean, refuse_other_than_utf8
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
+from .options import RunOptions
 
 IN_MEMORY = "in memory"  # the key of an argument that no file holds, such as a frame; its value is its type
 ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})  # in `model`, or the folder
@@ -53,17 +55,40 @@ def _is_switch(annotation: Any) -> bool:
     return bool(getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation)) == "bool")
 
 
+class _Written(NamedTuple):
+    """How a language writes arguments: what stands between name and value, what is true, and a text."""
+
+    sign: str
+    true: str
+    text: Callable[[str], str]
+
+
+_PYTHON, _TOML = _Written("=", "True", repr), _Written(" = ", "true", json.dumps)
+
+
 @functools.cache
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the library whose errors name its arguments as Python writes them, and not as a command line."""
     checked = strict(function)
+    return _named(checked, checked.takes, _PYTHON)  # type: ignore[attr-defined]
 
-    @functools.wraps(checked)
+
+@functools.cache
+def in_suite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the library whose errors name what a suite's file says as it does; run options stay."""
+    checked = strict(function)
+    takes: Mapping[str, bool] = checked.takes  # type: ignore[attr-defined]
+    settings = {name: own for name, own in takes.items() if name not in RunOptions.__annotations__}
+    return _named(checked, settings | {"allow_pickle": True}, _TOML)
+
+
+def _named(function: Callable[..., Any], takes: Mapping[str, bool], written: _Written) -> Callable[..., Any]:
+    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return checked(*args, **kwargs)
+            return function(*args, **kwargs)
         except InputError as error:
-            error.args = (_as_arguments(str(error.args[0]), checked.takes),)  # type: ignore[attr-defined]
+            error.args = (_as_arguments(str(error.args[0]), takes, written),)
             raise
 
     return call
@@ -73,7 +98,7 @@ _VALUE = r"[A-Z][A-Z_=|]*\b|'[^']*'|-?\d[\d,.]*\b|[\w./=-]+(?=[:,;)]|$| --| or )
 _OPTION = re.compile(rf"(?<![\w-])--([a-z][\w-]*)(?: ({_VALUE}))?")
 
 
-def _as_arguments(message: str, takes: Mapping[str, bool]) -> str:
+def _as_arguments(message: str, takes: Mapping[str, bool], own: _Written) -> str:
     """`--skip-bad` is `skip_bad=True`, `--group COLUMN` is `group=COLUMN`, `--by a` is `by='a'`; commands stay."""
 
     def written(found: re.Match[str]) -> str:
@@ -82,11 +107,12 @@ def _as_arguments(message: str, takes: Mapping[str, bool]) -> str:
         if name not in takes or (command and not re.search(r"[`;:]", rest)):
             return found[0]
         if takes[name] or value in {None, "and", "or", "out"}:
-            return f"{name}{'=True' * takes[name]}{f' {value}' if value else ''}"
+            return f"{name}{f'{own.sign}{own.true}' * takes[name]}{f' {value}' if value else ''}"
         is_plain = re.fullmatch(r"[A-Z_=|]+|'.*'|-?[0-9,.]+", value)
-        return f"{name}={value if is_plain else repr(value)}"
+        return f"{name}{own.sign}{value if is_plain else own.text(value)}"
 
-    return _OPTION.sub(written, re.sub(r"(?<![\w-])-o(?= |$)", "output", message))
+    short = re.sub(r"(?<![\w-])-o(?= |$)", "output", message) if "output" in takes else message
+    return _OPTION.sub(written, short)
 
 
 def recorded(

@@ -10,7 +10,7 @@ from ..basics.errors import InputError, check_number
 from ..basics.option import OpeningOptions
 from ..basics.printable import counted
 from ..inference.free_text import MASK, encode_texts, predict_texts
-from ..text.spelling import otherwise
+from ..text.spelling import SPECIAL, otherwise
 from ..views import Column, Table
 from .model import ModelLike, open_model
 from .shown import Shown
@@ -55,6 +55,7 @@ class Predictions(Shown):
 
     frame: pl.DataFrame
     texts: Sequence[str] = ()  # as they were given
+    known: frozenset[str] = frozenset(SPECIAL)  # special tokens that the model has, too
 
     def tables(self) -> list[Table]:
         columns = [
@@ -67,7 +68,7 @@ class Predictions(Shown):
     def remarks(self) -> list[str]:
         """What was read otherwise than it was written, in how many texts."""
         given = pl.DataFrame({"text": self.texts}, {"text": pl.String})
-        counts = given.select(has_it.sum().alias(what) for what, has_it in otherwise("text", MASK).items())
+        counts = given.select(has_it.sum().alias(what) for what, has_it in otherwise("text", MASK, self.known).items())
         return [f"{what} in {counted(n, 'text')}" for what, n in counts.row(0, named=True).items() if n]
 
     def document(self) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ Persian words, and `\X` is what a reader takes for one sign.
 """
 
 import unicodedata
+from collections.abc import Collection
 
 import polars as pl
 import regex
@@ -22,6 +23,12 @@ _ONE_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\u200c\u200d]*")
 _UNSEEN = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--\u200d]")
 
 
+SPECIAL = (
+    *("<mask>", "<s>", "</s>", "<unk>", "<pad>", "<cls>", "<sep>", "<bos>", "<eos>", "<extra_id_0>"),
+    *("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[BOS]", "[EOS]"),
+    *("<|endoftext|>", "<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"),
+)
+"""Special tokens of widely used tokenizers; any other tokenizer takes them for letters."""
 _SPACES = (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288)
 # Without joiners and selectors of a variant, which change how signs look.
 _UNSEEN_SIGNS = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff]]"
@@ -34,14 +41,18 @@ def trimmed(text: str) -> str:
     return text.strip()
 
 
-def otherwise(column: str, mask: str) -> dict[str, pl.Expr]:
-    """What of the texts of a column is read otherwise than a person sees it, in words → whether a text has it."""
-    text = pl.col(column)
+def otherwise(column: str, mask: str, known: Collection[str]) -> dict[str, pl.Expr]:
+    """What of the texts of a column is read otherwise than a person sees it, in words → whether a text has it.
+
+    `known` are those of `SPECIAL` that the tokenizer has.
+    """
+    text, others = pl.col(column), [token for token in SPECIAL if token not in known]
     return {
         "white space at the ends is not read": text != text.str.strip_chars(),
         f"white space before {mask} is read as one space": text.str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}"),
         "invisible signs are read as they stand": text.str.contains(_UNSEEN_SIGNS),
         "letters that are not composed (NFC) are read as they stand": text != text.str.normalize("NFC"),
+        "special tokens of other models, such as <mask>, are read as letters": text.str.contains_any(others),
     }
 
 
@@ -72,8 +83,18 @@ def repeats(word: str, parts: list[str]) -> bool:
     What has no word in it, such as an emoji, must stand there sign by sign.
     """
     units = _WORD if _WORD.search(_seen(word)) else _SIGN
-    wanted = _units(word, units)
-    return bool(wanted.strip()) and any(wanted in _units(part, units) for part in parts)
+    # The language is not known: where one of them has a letter of Turkish, its small letters are tried, too.
+    is_turkic = any(letter in text for text in (word, *parts) for letter in "ıİ")
+    for small in (str, _small_in_turkish) if is_turkic else (str,):
+        wanted = _units(small(word), units)
+        if wanted.strip() and any(wanted in _units(small(part), units) for part in parts):
+            return True
+    return False
+
+
+def _small_in_turkish(text: str) -> str:
+    """A text whose letters I and İ are small, as Turkish, Azerbaijani and some others write them: ı and i."""
+    return unicodedata.normalize("NFC", text).replace("I", "ı").replace("İ", "i")
 
 
 def _units(text: str, units: "regex.Pattern[str]") -> str:

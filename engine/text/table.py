@@ -19,8 +19,9 @@ import polars as pl
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
-from .table_sources import PLACE, Source, bare, in_memory, sources_of
+from .table_cells import DATE, MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
+from .table_kinds import bare
+from .table_sources import PLACE, Source, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
@@ -28,6 +29,7 @@ ROWS_PER_PART = 4096
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
 Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cannot be used; null where it can
 _RARE = 20  # what one of so many texts does, or fewer
+_DATES = " has dates or times, which a sheet may show in another form; it also makes dates of texts such as 1-5"
 FILE_NAME = "file name"  # a label of rows that several files have, though no column says it
 
 
@@ -50,6 +52,7 @@ class Table:
     parts: tuple[tuple[int, int], ...] = field(repr=False)  # number of the file, and rows, bad ones among them
     schema: Mapping[str, pl.DataType]  # of all columns
     nested: frozenset[str] = frozenset()  # the columns with lists or objects, as they are called there
+    dated: frozenset[str] = frozenset()  # the columns with dates or times, in the same way
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
     headings: Path | None = None  # where a user can write which columns are meant; None for what was in memory
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
@@ -199,7 +202,8 @@ class Table:
             for (name, said), (number, row, n) in doubted.items()
             if said not in RARELY_ODD.values() or n * _RARE <= good.total()
         )
-        return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *told))
+        dates = (f"{self.name}: {name}{_DATES}" for name in labels if name in self.dated)
+        return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *dates, *told))
 
     def _refuse_absent(self, file: Source, name: str) -> None:
         if name in file.unreadable:
@@ -276,5 +280,5 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
         files.append(replace(source, data=None, sha256=sha256 or content.hexdigest()))
     schema = {name: type_of(own) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
-    nested = frozenset(name for name, own in kinds.items() if "nested" in own)
-    return Table(title, tuple(files), folder.path, tuple(parts), schema, nested, notes, owner=folder)
+    nested, dated = (frozenset(name for name, own in kinds.items() if kind in own) for kind in ("nested", DATE))
+    return Table(title, tuple(files), folder.path, tuple(parts), schema, nested, dated, notes, owner=folder)

@@ -1,12 +1,14 @@
 """What names and cells of a user's table mean: types over the whole table, missing values, labels that rows share.
 
-A part of a table has texts alone. What is no text, such as a number, is its JSON behind the sign `NOT_TEXT`.
+A part of a table has texts alone. What is no text, such as a number, is its JSON behind the sign `NOT_TEXT`;
+a date or a time is there as Python writes it, such as 2026-05-01.
 """
 
 import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time, timedelta
 from enum import Enum
 from types import NoneType
 from typing import Any
@@ -44,6 +46,7 @@ RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like,
 """The same, where few texts of a column are so."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "; a text is needed"
+DATE = "date"  # the kind of dates and times
 MOST_COLUMNS = 1_000
 EXACT = 2**53  # whole numbers up to here are the same as fractions
 _TYPES = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
@@ -95,13 +98,15 @@ def _stored(value: Any) -> str | None:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping | list | tuple | set):
         return NOT_TEXT + as_json(value)
+    if isinstance(value, date | time | timedelta):
+        return f"{NOT_TEXT}{value}"
     return str(value).replace(NOT_TEXT, _NO_TEXT)
 
 
 def kinds_of(part: pl.DataFrame) -> dict[str, set[str]]:
-    """What the values of the columns are: `text`, `truth`, `fraction`, `nested` (lists and objects), or whole numbers.
+    """What the values of the columns are: texts, dates, truth values, fractions, lists and objects, or numbers.
 
-    Those are `whole`, `large` or `huge`.
+    Whole numbers are `whole`, `large` or `huge`.
     """
     looked = part.select(pl.all().count().name.prefix("n"), pl.all().str.starts_with(NOT_TEXT).any()).to_dicts() or [{}]
     found = {name: {"text"} if looked[0]["n" + name] else set[str]() for name in part.columns}
@@ -116,6 +121,7 @@ def _kind(name: str) -> pl.Expr:
         "text": ~pl.col(name).str.starts_with(NOT_TEXT),
         "truth": value.str.contains("^[tf]"),
         "nested": value.str.contains(r'^["\[{]'),
+        DATE: value.str.contains(r"\d[:-]\d"),
         "fraction": value.str.contains(r"[^\d-]"),
         "large": whole.abs() > EXACT,
         "whole": whole.is_not_null(),

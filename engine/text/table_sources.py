@@ -1,4 +1,4 @@
-"""The ways into a user's table: CSV, TSV, JSON lines and lists, Parquet, spreadsheets, frames and rows in memory.
+"""The ways into a user's table: CSV, TSV, JSON lines and lists, Parquet, Arrow, spreadsheets, or what is in memory.
 
 A way is one function that gives rows, or columns of many rows, once. `Source.parts` makes texts in columns of them.
 """
@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +23,23 @@ from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.printable import counted
 from ..basics.reading import files_below, is_folder, open_regular, parse_json, paths_in
 from .table_cells import EXACT, checked_names, column_of, listed, seen_name
+from .table_kinds import (
+    ARROW,
+    CSV,
+    HINT,
+    IN_FOLDERS,
+    JSON,
+    LIST,
+    MAYBE,
+    PARQUET,
+    SHEET,
+    SHEET_HINT,
+    STREAM,
+    TSV,
+    bare,
+    kind_of,
+)
 from .text_lines import (
-    BYTE_ORDER_MARK,
     MOST_TABLE,
     BadLineError,
     Lines,
@@ -37,29 +53,6 @@ PLACE = "\0"  # no column of a user has this name
 PLACES = {"row": pl.Int64, "line": pl.Int64, "reason": pl.String}
 """Where a row stands: its number from 1, its line (null outside text files); and why it cannot be used."""
 _MOST_LIST = 2**26  # bytes of a JSON list, which is held in memory
-_HINT = "give a table as CSV, TSV, JSON lines or Parquet"
-_SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
-_FIRST = 4096  # bytes that show what a file is
-_CSV, _TSV, _JSON, _PARQUET, _SHEET = "CSV", "TSV", "JSON", "Parquet", "spreadsheet"
-# First bytes → which kind of table it is; or what else, and what the user does about it.
-_BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
-    b"PAR1": _PARQUET,
-    b"PK\x03\x04": _SHEET,
-    b"\xd0\xcf\x11\xe0": _SHEET,
-    b"BZh": ("packed with bzip2", "unpack it with `bunzip2`"),
-    b"\xfd7zXZ\x00": ("packed with xz", "unpack it with `unxz`"),
-    b"\x28\xb5\x2f\xfd": ("packed with Zstandard", "unpack it with `unzstd`"),
-    b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
-    b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
-    b"%PDF": ("a PDF", _HINT),
-    b"<html": ("a page of the web", _SHEET_HINT),
-    b"<!DOCTYPE": ("a page of the web", _SHEET_HINT),
-    b"<?xml": ("XML", _SHEET_HINT),
-}
-_IN_FOLDERS = {".csv": _CSV, ".tsv": _TSV, ".jsonl": _JSON, ".ndjson": _JSON, ".parquet": _PARQUET}
-_IN_FOLDERS |= dict.fromkeys((".xlsx", ".ods"), _SHEET)
-_BY_NAME = {**_IN_FOLDERS, ".tab": _TSV, ".json": _JSON}
-_MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip"}  # can be a table; in a folder, other files have such names more often
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _FRAME = "the frame"  # what messages call what is in memory
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
@@ -226,7 +219,7 @@ def _of_json(source: Source) -> Iterator[Row]:
 
 def _of_list(source: Source) -> Iterator[Row]:
     """The objects of a JSON list, each with the line where it begins."""
-    text, decoder = read_text(source.data, _HINT, _MOST_LIST).removesuffix("\n"), json.JSONDecoder()
+    text, decoder = read_text(source.data, HINT, _MOST_LIST).removesuffix("\n"), json.JSONDecoder()
     place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
     for _ in parse_json(text, source.name):  # which refuses a list that is not whole
         begin = _NEXT.match(text, place).end()
@@ -255,7 +248,7 @@ def _of_sheet(source: Source) -> Iterator[Row]:
             sheet = book.get_sheet_by_name(seen[0])
             rows, merged = sheet.to_python(skip_empty_area=False), sheet.merged_cell_ranges or ()
     except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
-        raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
+        raise InputError(f"{source.name}: not a whole spreadsheet ({first_line(error)}); {SHEET_HINT}") from None
     cells = [[None if cell == "" else _exact(cell) for cell in row] for row in rows]
     for (top, left), (bottom, _) in merged:  # each of its rows shows the first one's value
         for row in cells[top + 1 : bottom + 1]:
@@ -275,12 +268,11 @@ def _exact(cell: Any) -> Any:
     return int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) <= EXACT else cell
 
 
-def _of_frame(source: Source, size: int) -> Iterator[Batch]:
-    """Of Polars, or Parquet. Vectors are not read: nothing here needs them, and they can be large."""
+def _of_frame(source: Source, size: int, kind: str = PARQUET) -> Iterator[Batch]:
+    """Of Polars, Parquet or Arrow. Vectors are not read: nothing here needs them, and they can be large."""
     try:
         pl.Config.load(_INTERVALS)
-        is_file = isinstance(source.data, Path)
-        frame = pl.scan_parquet(source.data, glob=False, hive_partitioning=False) if is_file else source.data.lazy()
+        frame = _SCANS[kind](source.data) if isinstance(source.data, Path) else source.data.lazy()
         schema, n = frame.collect_schema(), frame.select(pl.len()).collect().item()
         names = dict(zip(schema, checked_names(schema, source.name), strict=True))
         vectors = [name for name, dtype in schema.items() if dtype.is_nested() and "String" not in str(dtype)]
@@ -290,7 +282,7 @@ def _of_frame(source: Source, size: int) -> Iterator[Batch]:
             part = frame.slice(start, size).with_columns(pl.lit(None).alias(name) for name in vectors).collect()
             yield {own: part[name] for name, own in names.items()}, [None] * len(part), [None] * len(part)
     except (PolarsError, PanicException, OSError, ValueError) as error:
-        raise InputError(f"{source.name}: not a whole Parquet file ({first_line(error)}); write it again") from None
+        raise InputError(f"{source.name}: not a whole {kind} file ({first_line(error)}); write it again") from None
 
 
 def _of_columns(source: Source, size: int) -> Iterator[Batch]:
@@ -344,14 +336,14 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
     with TemporaryDirectory(prefix="negengine-zip-") as unpacked:
         paths = paths_in(path) if kind == "folder" else _unpacked(path, Path(unpacked))
         shown = [own for own in paths if own.name[0] != "." and not own.name.startswith("~$")]
-        found = [own for own in shown if bare(own).suffix.lower() in _IN_FOLDERS]
-        ending = f"the name of a table in it ends in {', '.join(_IN_FOLDERS)}"
+        found = [own for own in shown if bare(own).suffix.lower() in IN_FOLDERS]
+        ending = f"the name of a table in it ends in {', '.join(IN_FOLDERS)}"
         if not found:
             raise InputError(f"{path}: this {kind} does not hold a table; {ending}")
         if twice := [own.name for own, other in pairwise(found) if own.name == other.name]:
             raise InputError(f"{path}: two files have the name {twice[0]!r}; unpack it and give one folder")
         sources = [Source(str(path / own.name), own) for own in found]
-        left = [own for own in shown if own not in found and (is_folder(own) or bare(own).suffix.lower() in _MAYBE)]
+        left = [own for own in shown if own not in found and (is_folder(own) or bare(own).suffix.lower() in MAYBE)]
         if left:
             sources[0].notes.append(f"not read: {', '.join(own.name for own in left)}; {ending}")
         yield sources
@@ -360,7 +352,7 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
 def _unpacked(path: Path, folder: Path) -> list[Path]:
     """The files of an archive, in all its folders, by their names."""
     try:
-        with open_regular(path, _HINT) as stream, ZipFile(stream) as archive:
+        with open_regular(path, HINT) as stream, ZipFile(stream) as archive:
             if sum(own.file_size for own in archive.infolist()) > MOST_TABLE:
                 raise InputError(f"{path}: more than {MOST_TABLE:,} bytes when it is unpacked; give a smaller archive")
             archive.extractall(folder)
@@ -369,34 +361,24 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
     return sorted(files_below(folder), key=lambda own: own.name)
 
 
-def bare(path: Path) -> Path:
-    """The name of a file without the ending of its packing."""
-    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
-
-
+_SCANS: Mapping[str, Callable[[Path], pl.LazyFrame]] = {
+    PARQUET: partial(pl.scan_parquet, glob=False, hive_partitioning=False),
+    ARROW: pl.scan_ipc,
+    STREAM: lambda path: pl.read_ipc_stream(path, use_pyarrow=False).lazy(),
+}
 _WAYS: Mapping[str, Callable[[Source, int], Iterator[Batch]]] = {
-    _CSV: _by_rows(lambda source: _of_delimited(source, ",")),
-    _TSV: _by_rows(lambda source: _of_delimited(source, "\t")),
-    _JSON: _by_rows(_of_json),
-    _SHEET: _by_rows(_of_sheet),
-    _PARQUET: _of_frame,
+    CSV: _by_rows(lambda source: _of_delimited(source, ",")),
+    TSV: _by_rows(lambda source: _of_delimited(source, "\t")),
+    JSON: _by_rows(_of_json),
+    LIST: _by_rows(_of_list),
+    SHEET: _by_rows(_of_sheet),
+    **{kind: partial(_of_frame, kind=kind) for kind in _SCANS},
 }
 
 
 def _way(data: Any) -> Callable[[Source, int], Iterator[Batch]]:
-    """How a table is read: by its type in memory, else by its first bytes, then its name; `InputError`: it is none."""
-    if not isinstance(data, Path):
-        rows = _by_rows(lambda source: map(_row, source.data))
-        return rows if isinstance(data, list) else _of_columns if isinstance(data, dict) else _of_frame
-    with open_text(data, _HINT) as stream:
-        first = stream.read(_FIRST)
-    if not first.strip():
-        raise InputError(f"{data}: the file is empty; {_HINT}")
-    found = next((kind for begin, kind in _BY_BYTES.items() if first.startswith(begin)), "")
-    if isinstance(found, tuple):
-        raise InputError(f"{data}: this is {found[0]}; {found[1]}")
-    begins = first.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
-    kind = found or _BY_NAME.get(bare(data).suffix.lower(), _JSON if begins == b"{" else _CSV)
-    if not found and kind in {_PARQUET, _SHEET}:
-        raise InputError(f"{data}: not a {kind} file, although its name ends in {data.suffix}; {_HINT}")
-    return _by_rows(_of_list) if kind == _JSON and begins == b"[" else _WAYS[kind]
+    """How a table is read: by its kind as a file, by its type in memory; `InputError` if it is none."""
+    if isinstance(data, Path):
+        return _WAYS[kind_of(data)]
+    rows = _by_rows(lambda source: map(_row, source.data))
+    return rows if isinstance(data, list) else _of_columns if isinstance(data, dict) else _of_frame

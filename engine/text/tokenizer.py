@@ -6,7 +6,7 @@ and so is the space before it, which is part of the next token ("Ġsmoke"); word
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -193,6 +193,10 @@ class MaskTokenizer:
         """The outputs of a model that are not words, int64, ascending: special tokens, and rows without a token."""
         special = self.special_ids()
         return np.array([i for i in range(size) if i in special or self.backend.id_to_token(i) is None], np.int64)
+
+    def known(self, tokens: Iterable[str]) -> frozenset[str]:
+        """Those of some tokens that the vocabulary has."""
+        return frozenset(token for token in tokens if self.backend.token_to_id(token) is not None)
 
     def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
         """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""

@@ -10,6 +10,7 @@ The right one is named by its label, its text, its letter or its number. A blank
 candidate, and the whole is scored; else the candidate stands behind its context.
 """
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,8 +51,8 @@ def in_cell(cell: Any) -> Candidates:
     value = str(cell or "").strip()
     if value[:1] in {"[", "{"}:
         try:
-            found = json.loads(value)
-        except ValueError:
+            found = _of_text(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             return Candidates(None, ())
         own = found if isinstance(found, dict) else {"text": found}
         texts, labels = own.get("text"), own.get("label", [])
@@ -61,6 +62,17 @@ def in_cell(cell: Any) -> Candidates:
     lines = list(_LINE.finditer(value))
     before = value[: lines[0].start()].strip() if lines else None
     return Candidates(before or None, [line[2] for line in lines], [line[1] for line in lines])
+
+
+def _of_text(value: str) -> Any:
+    """What a text in JSON holds, or in Python, as pandas writes lists into CSV; ValueError for what is neither."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        found = ast.literal_eval(value)
+        if repr(found) != value:  # a list that NumPy writes has no commas, so Python would join its texts
+            raise
+        return found
 
 
 @dataclass(frozen=True)

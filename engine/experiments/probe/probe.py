@@ -29,6 +29,7 @@ from ...requests.word import Word
 from ...runs.stage import changed
 from ...text.table import Check, TableLike
 from ...text.table import Table as UserTable
+from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
@@ -295,8 +296,10 @@ class OwnSentences(TableRequested):
         known = changed(self, mask_token=exported.mask_token, left_out=self.ranked.left_out(exported.tokenizer))
         return TableRequested.stage(known, exported)
 
-    def scan(self, table: UserTable, columns: RequestColumns, check: Check) -> tuple[UserTable, Labels]:
-        stimuli, labels = super().scan(table, columns, check)
+    def scan(
+        self, table: UserTable, columns: RequestColumns, check: Check, tokenizer: MaskTokenizer
+    ) -> tuple[UserTable, Labels]:
+        stimuli, labels = super().scan(table, columns, check, tokenizer)
         cast("Columns", columns).refuse_unknown(table.name, labels)
         labels.read.extend(self.left_out)
         return stimuli, labels

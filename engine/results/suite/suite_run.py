@@ -18,7 +18,7 @@ from ...basics.option import Opening
 from ...basics.paths import shell_command, without_home_inside
 from ...basics.printable import counted
 from ...experiments.registry import experiment, library_function
-from ...library.call import in_python, strict
+from ...library.call import in_python, in_suite, strict
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
 from ...library.run import Run
@@ -290,6 +290,7 @@ def _run_member(member: Member, model: ModelReference, options: RunOptions) -> S
         own = settings_of(function, member.probe.settings)
         if run is not None and run.dead_end:
             return State.EMPTY
-        call = library_function(function) if again else in_python(library_function(function))  # a command names options
+        call = in_suite(library_function(function))
+        call = call if again else in_python(call)  # a command names options
         run = call(run if experiment(function).goes_on_from else model, **own, **shared)
     return State.FINISHED

@@ -15,7 +15,7 @@ from ...basics.reading import file_sha256, is_file, paths_in
 from ...inference.again import Draw
 from ...library.sentences import OWN
 from ...requests.items import WHY
-from ...text.table_sources import bare
+from ...text.table_kinds import bare
 from .checks import Check
 from .reference import other_reader
 from .results import StoredStage
@@ -24,6 +24,7 @@ COLUMNS = "columns"  # of the table, by their purpose: a key of the metadata
 _TEXTS, _LABELS = ("sentence", "good", "bad", "prefix", "targets"), ("groups", "cluster", "item", "pair", "acceptable")
 _FILE_NAME = "file name"  # a label that no column has
 _ONE = {"syntax/semantics": "syntax_semantics", "s-selection": "argument_structure"}  # of BLiMP: one label each
+_TURKISH = str.maketrans("Iİ", "ıi")  # capital letters → small ones
 Named = dict[str, Any]
 # Its row; what the row has, by the table's own names of columns; column, word and `repeats_word` of its target, if any.
 Asked = tuple[int, Named, tuple[str, str, bool] | None]
@@ -96,8 +97,14 @@ def can_repeat(word: str, sentence: str, *, told: bool) -> bool:
 
     What is told as absent must not stand there alone, between the boundaries of words of Unicode (UAX 29).
     """
-    word, sentence = word.casefold(), sentence.casefold().replace("[mask]", " ")
-    return word in sentence if told else not regex.search(rf"(?w)\b{regex.escape(word)}\b", sentence)
+    sentence = sentence.replace("[MASK]", " ")
+    forms = [(word, sentence)]
+    if any(letter in word + sentence for letter in "ıİ"):
+        forms.append((word.translate(_TURKISH), sentence.translate(_TURKISH)))
+    small = [(own.casefold(), text.casefold()) for own, text in forms]
+    if told:
+        return any(own in text for own, text in small)
+    return not any(regex.search(rf"(?w)\b{regex.escape(own)}\b", text) for own, text in small)
 
 
 def _as_named(item: dict[str, Any], columns: Mapping[str, Any], own: Mapping[str, str]) -> Asked:

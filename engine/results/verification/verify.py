@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.numerals import significant
 from ...basics.reading import file_sha256
 from ...experiments.registry import run_class
 from ...inference.again import Compared, Draw, Reference, Sample, Verdict
@@ -153,7 +154,7 @@ def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Che
     bound = disagreement_bound(len(wrong), len(compared), CONFIDENCE)
     said = (
         f"{len(compared) - len(wrong) - ties:,} agree, {ties:,} near-ties, {len(wrong):,} wrong; "
-        f"with 95 % confidence at most {100 * bound:.2g} % are wrong"
+        f"with 95 % confidence at most {significant(100 * bound, 2, (100,))} % are wrong"
     )
     check = replace(check, detail=said, wrong=len(wrong), near_ties=ties, bound=bound)
     if not are_too_many(compared, stage.record.counts):

@@ -25,6 +25,7 @@ def test_a_text_is_on_the_side_of_its_number_and_a_zero_has_no_sign(value, decim
     [
         (percent(0.9996), "99.96"), (percent(1), "100.0"), (percent(0.0004), "0.04"), (percent(0.93754), "93.8"),
         (significant(0.0498, 2), "0.0498"), (significant(0.05, 2), "0.05"), (significant(1.4e-5, 2), "1.4e-05"),
+        (significant(100, 2), "100"), (significant(99.7, 2, (100,)), "99.7"), (significant(1234.5, 2), "1,200"),
         (fixed(63.749999999999993, 1), "63.8"), (fixed(-0.04, 1), "0.0"), (fixed(0.04, 1, (0,), "+"), "+0.04"),
         (fixed(12345.6, 1), "12,345.6"), (fixed(99.999998, 1, (0, 100)), "99.999"), (fixed(2e-7, 1, (0, 100)), "0.001"),
     ],

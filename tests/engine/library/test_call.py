@@ -2,14 +2,17 @@
 
 from datetime import date
 from pathlib import Path
+from typing import Unpack
 
 import negengine as ng
 import numpy as np
 import polars as pl
+import pytest
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Coreference
-from negengine.engine.library.call import recorded
-from negengine.engine.library.options import execution
+from negengine.engine.basics.errors import InputError
+from negengine.engine.library.call import in_suite, recorded
+from negengine.engine.library.options import RunOptions, execution
 from negengine.engine.runs.record import read_run
 
 
@@ -63,3 +66,15 @@ def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, 
     monkeypatch.setattr("sys.argv", ["a b.py", "1"])
     there = execution(ng.load(mini.folder, device="cpu"), {"progress": False, "executor": ng.Ray(device="cuda")})
     assert (there.session.command, there.origin["call"]["model"]["device"]) == ("python 'a b.py' 1", "cuda")
+
+
+def test_in_a_suite_errors_name_settings_as_its_file_does():
+    said = "too long: give --windows, --group COLUMN, or --allow-pickle (`negengine export a --force`), or --output"
+
+    def score(model, *, windows: bool = False, group: str = "", **options: Unpack[RunOptions]):
+        raise InputError(said)
+
+    with pytest.raises(InputError) as caught:
+        in_suite(score)("mini")
+    settings = "windows = true, group = COLUMN, or allow_pickle = true"
+    assert str(caught.value) == f"too long: give {settings} (`negengine export a --force`), or --output"

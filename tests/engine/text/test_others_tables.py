@@ -3,9 +3,10 @@
 import gzip
 import io
 import json
+import pickle
 import unicodedata
 import zipfile
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -395,6 +396,53 @@ WRONG = {
     "latin.csv": ("text,kind\nné,x\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
     "utf16.csv": ("text,kind\na,x\n".encode("utf-16"), ": this is UTF-16 text; save it as UTF-8"),
 }
+
+
+OTHERS = {
+    "own.rds": (gzip.compress(b"X\n\0\0\0\3" + bytes(90)), 'an object of R; in R, write.csv(readRDS("own.rds"), "'),
+    "own.RData": (gzip.compress(b"RDX3\nX\n" + bytes(90)), 'data of R; in R, load("own.RData")'),
+    "own.sav": (b"$FL2@(#) SPSS DATA FILE" + bytes(90), "a file of SPSS; save it there as CSV in UTF-8, or in R: "),
+    "own.dta": (b"<stata_dta><header><release>118", "a file of Stata; in Stata, `export delimited`"),
+    "old.dta": (b"r\2\1\0" + bytes(90), "a file of Stata; in Stata, `export delimited`"),
+    "own.pkl": (
+        pickle.dumps(WANTED),
+        'a pickle of Python, which can run code; in Python, pandas.read_pickle("own.pkl")',
+    ),
+    "own.csv": (pickle.dumps(WANTED, 2), "a pickle of Python"),  # whatever its name
+    "own.feather": (b"FEA1" + bytes(90), "the first version of Feather; in Python, pandas.read_feather("),
+    "own.db": (b"SQLite format 3\0" + bytes(90), "a database of SQLite; write the table of it as CSV"),
+    "own.sas7bdat": (bytes(90) + b"SAS FILE", "no text; give a table as CSV, TSV, JSON lines or Parquet"),
+    "own.xls": ("\n<TABLE><tr><td>text</td></tr></table>", "a page of the web; save the sheet as"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_file_of_another_program_is_named_with_the_way_to_a_table(write, name):
+    content, message = OTHERS[name]
+    path = write(content, name)
+    assert refusal(path, labels=()).startswith(f"{path}: this is {message}")
+
+
+@pytest.mark.parametrize("name", ["own.arrow", "own.feather", "data-00000-of-00001.arrow"])
+def test_arrow_files_are_read_as_parquet_is(tmp_path, name):
+    frame, path = pl.DataFrame(WANTED, COLUMNS, orient="row"), tmp_path / name
+    kinds = frame.with_columns(pl.col("kind").cast(pl.Categorical), n=pl.lit(0.5, pl.Float32), dates=pl.lit(date.max))
+    kinds.write_ipc_stream(path) if "-of-" in name else kinds.write_ipc(path, compression="zstd")
+    kinds.write_parquet(tmp_path / "own.parquet")
+    found, other = rows_of(path)[1], rows_of(tmp_path / "own.parquet")[1]
+    assert found.equals(other)
+    assert found.select(COLUMNS).rows() == WANTED
+    path.write_bytes(path.read_bytes()[:60])
+    assert refusal(path).startswith(f"{path}: not a whole Arrow")
+
+
+def test_a_date_is_no_text_and_what_rows_share_can_be_one(tmp_path):
+    table = {"text": ["a", "b"], "kind": [date(2026, 5, 1), None], "odd": ["c", time(10, 30)]}
+    stimuli, found = rows_of(table)
+    assert found["kind"].to_list() == ["2026-05-01", None]
+    assert [note.split(", which")[0] for note in stimuli.notes] == ["the frame: kind has dates or times"]
+    assert refusal(table, texts=("odd",)) == "the frame, row 2: odd is 10:30:00; a text is needed"
+    assert refusal(table, texts=("kind",)) == "the frame, row 1: kind is 2026-05-01; a text is needed"
 
 
 @pytest.mark.parametrize("name", WRONG)

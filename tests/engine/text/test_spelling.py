@@ -52,6 +52,11 @@ def test_a_space_joins_two_texts_but_in_scripts_without_spaces(before, after, be
         ("❤", "I love you", False),
         ("❤", "I ❤️ you", True),
         ("👩", "a 👨‍👩‍👧 here", False),
+        ("ışık", "IŞIK yanıyor", True),  # capital letters of Turkish
+        ("istanbul", "İSTANBUL büyük", True),
+        ("ILIK", "su ılık", True),
+        ("ılık", "kan ve ilik", False),
+        ("Iris", "the iris", True),
         (".", "Anna is a dancer", False),
         ("!", "Stop!", True),
     ],
@@ -69,7 +74,7 @@ def test_a_column_is_trimmed_as_each_of_its_texts():
 def test_a_sign_that_nobody_sees_is_told_but_no_joiner_and_no_emoji():
     unseen = ["a\u200bb", "a\u00adb", "\u200fab", "\ufeffab"]
     seen = ["\u0645\u06cc\u200c\u0631\u0648\u0645", "\U0001f468\u200d\U0001f469", "\u2764\ufe0f", "ab"]
-    is_told = otherwise("text", "[MASK]")["invisible signs are read as they stand"]
+    is_told = otherwise("text", "[MASK]", ())["invisible signs are read as they stand"]
     found = pl.DataFrame({"text": [*unseen, *seen]}).select(is_told).to_series()
     assert found.to_list() == [True] * 4 + [False] * 4
 
@@ -127,3 +132,9 @@ def test_a_normaliser_may_drop_or_compose_the_end_of_a_word(small_tokenizers):
     assert plain == composed == apart
     one, other = nfkc.word_sequences([("she is a ", " .")] * 2, ["ﬁner", "finer"])
     assert one == other
+
+
+def test_a_special_token_of_other_models_is_told_and_one_of_the_model_is_not():
+    [is_told] = (own for what, own in otherwise("text", "[MASK]", {"<s>"}).items() if "other models" in what)
+    found = pl.DataFrame({"text": ["a <mask> b", "<s>a", "[MASK] a", "[CLS]a", "a < b", None]}).select(is_told)
+    assert found.to_series().to_list() == [True, False, False, True, False, None]

@@ -181,7 +181,7 @@ def test_a_file_that_is_not_a_table_is_refused_in_one_line(write):
 
 
 def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(write):
-    assert "not a Parquet file, although its name" in refusal(write(b"sentence\na\n", "own.parquet"))
+    assert "no Parquet file, although its name" in refusal(write(b"sentence\na\n", "own.parquet"))
     rows = (json.dumps({"sentence": "a", "target": "b", f"c{number}": 1}) for number in range(1_000))
     assert "more than 1,000 columns; write one object of few per line" in refusal(write("\n".join(rows), "own.jsonl"))
     for source in (3, [1, 2], {"a": [1], "b": [1, 2]}):

@@ -161,6 +161,8 @@ def test_forms_of_tables_and_names_of_the_right_one_give_the_same(mini, tmp_path
         "from 1": ([{**QUESTION, "answer": 3}], {}),
         "letter": ([{**QUESTION, "answer": "C"}], {}),
         "label": ([{**QUESTION, "choices": labelled, "answer": "9"}], {}),
+        "as pandas writes lists": ([{**QUESTION, "choices": repr(texts)}], {}),
+        "as pandas writes objects": ([{**QUESTION, "choices": repr(labelled), "answer": "9"}], {}),
         "frame": (pl.DataFrame([QUESTION]), {}),  # as data sets of the hub are read: a column of lists
         "labelled frame": (pl.DataFrame([{**QUESTION, "choices": labelled, "answer": "9"}]), {}),
         "lines": ([{"question": context + lettered, "answer": "C"}], {"candidates": "question", "context": ""}),
@@ -207,12 +209,14 @@ WRONG = {
     "several candidates are right": {"choices": ["sing.", " sing. ", "smoke."]},
     "the context has several blanks; one is needed": {"context": "_ likes to _"},
     "choices holds no candidates; a list is needed, or lines such as A: …": {"choices": "sing."},
+    "choices holds no candidates; a list is needed, or lines such as A: … ": {"choices": "['sing.' 'smoke.']"},  # NumPy
 }
 
 
 @pytest.mark.parametrize("why", WRONG)
 def test_what_cannot_be_judged_is_refused_with_its_line_or_has_its_reason(why, mini, tmp_path):
     rows = [QUESTION, {**QUESTION, **WRONG[why]}, {**QUESTION, "answer": "smoke."}]
+    why = why.strip()
     table, model = lines(tmp_path / "wrong.jsonl", rows), load(mini)
     with pytest.raises(InputError, match=r"wrong\.jsonl:2: ") as caught:
         ng.choice(model, table, output=tmp_path / "run", progress=False)

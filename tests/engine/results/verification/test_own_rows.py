@@ -124,7 +124,12 @@ def test_a_sign_that_does_not_stand_there_is_not_repeated(checked, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("word", "text", "truth"), [("苹果", "我不喜欢吃苹果，我喜欢[MASK]。", True), ("हो", "वह ही [MASK]", False)]
+    ("word", "text", "truth"),
+    [
+        ("苹果", "我不喜欢吃苹果，我喜欢[MASK]。", True),
+        ("हो", "वह ही [MASK]", False),
+        ("ışık", "IŞIK değil, [MASK]", True),
+    ],
 )
 def test_a_repetition_is_judged_as_a_reader_does(word, text, truth):
     for told in (True, False):
