@@ -237,7 +237,7 @@ def test_a_wrong_call_is_one_line(mini, tmp_path):
         ([numbers, {**numbers, "answer": "B"}], {}, r"a\.jsonl:1: no candidate is right"),
         ([{"choices": "[]"}], {}, "no column 'answer'"),
         ([{**numbers, "answer": "first"}], {}, "'first' is not the text, the label, the letter or the number of a"),
-        ([{"choices": "['a', 'b']", "answer": 0}], {}, r"a\.jsonl:1: choices holds no candidates; a list is needed"),
+        ([{"choices": "['a' 'b']", "answer": 0}], {}, r"a\.jsonl:1: choices holds no candidates; a list is needed"),
         ([numbers], {"right": "answer"}, "right says it row by row: give item"),
         ([numbers], {"counts_from": 2}, "counts_from=2: give 0 or 1"),
     ]
