@@ -87,10 +87,8 @@ def predict(
     opened = find_model(model, Opening(device)).begun()  # while the imports below take their time
     from ..library.predict import Predictions
     from ..library.predict import predict as run_predict
-    from ..text.spelling import SPECIAL
 
-    known = opened.exported.tokenizer.known(SPECIAL)
-    return Predictions(run_predict(opened, texts, top=top, bos=bos), texts, known)
+    return Predictions(run_predict(opened, texts, top=top, bos=bos), texts, opened.exported.tokenizer)
 
 
 @table_command

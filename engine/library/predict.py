@@ -11,6 +11,7 @@ from ..basics.option import OpeningOptions
 from ..basics.printable import counted
 from ..inference.free_text import MASK, encode_texts, predict_texts
 from ..text.spelling import SPECIAL, otherwise
+from ..text.tokenizer import MaskTokenizer
 from ..views import Column, Table
 from .model import ModelLike, open_model
 from .shown import Shown
@@ -55,7 +56,7 @@ class Predictions(Shown):
 
     frame: pl.DataFrame
     texts: Sequence[str] = ()  # as they were given
-    known: frozenset[str] = frozenset(SPECIAL)  # special tokens that the model has, too
+    tokenizer: MaskTokenizer | None = None  # the model's, for the remarks
 
     def tables(self) -> list[Table]:
         columns = [
@@ -68,7 +69,8 @@ class Predictions(Shown):
     def remarks(self) -> list[str]:
         """What was read otherwise than it was written, in how many texts."""
         given = pl.DataFrame({"text": self.texts}, {"text": pl.String})
-        counts = given.select(has_it.sum().alias(what) for what, has_it in otherwise("text", MASK, self.known).items())
+        known = self.tokenizer.known(SPECIAL) if self.tokenizer else SPECIAL
+        counts = given.select(has_it.sum().alias(what) for what, has_it in otherwise("text", MASK, known).items())
         return [f"{what} in {counted(n, 'text')}" for what, n in counts.row(0, named=True).items() if n]
 
     def document(self) -> list[dict[str, Any]]:

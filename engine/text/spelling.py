@@ -46,7 +46,8 @@ def otherwise(column: str, mask: str, known: Collection[str]) -> dict[str, pl.Ex
 
     `known` are those of `SPECIAL` that the tokenizer has.
     """
-    text, others = pl.col(column), [token for token in SPECIAL if token not in known]
+    text = pl.col(column)
+    others = pl.lit([token for token in SPECIAL if token not in known], pl.List(pl.String))
     return {
         "white space at the ends is not read": text != text.str.strip_chars(),
         f"white space before {mask} is read as one space": text.str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}"),
