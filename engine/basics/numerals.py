@@ -6,11 +6,10 @@ from collections.abc import Sequence
 FRACTION, PERCENT, POINTS = "fraction", "%", "percentage points"
 """Units of shares. Frames, files and formats for machines have fractions; only what a person reads has hundredths.
 
-Columns of the Self-Contained Negation Test are in hundredths in its files, too, and then wherever their names stand:
-`repetition_rate`, `drop…`, `ratio…`. No other experiment has a `drop` in another
-unit; `drop@RANK` of GH22's tables is a fraction.
+Some columns of the Self-Contained Negation Test are in hundredths in all files: `repetition_rate`, `drop…`, `ratio…`.
+A column `drop` of another experiment would have that unit, too. GH22's `drop@RANK` is a fraction.
 """
-TIMES_100 = "× 100"  # of what is no share, such as a correlation
+TIMES_100 = "× 100"  # the unit of a correlation, which is not a share
 HUNDREDTHS = frozenset({PERCENT, POINTS, TIMES_100})
 NAMED = 0.05
 """The limit of p that texts name."""

@@ -242,10 +242,14 @@ def name_of_checkpoint(folder: Path) -> str:
     return f"{run}/{path.name}" if run and is_step(path.name) else path.name
 
 
-def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:
-    """Find an exported model by its folder, its name or its checkpoint's folder; its files are compared later."""
+def load_exported(reference: str | Path, *, task: str | None = None, place: Path | None = None) -> ExportedModel:
+    """Find an exported model by its folder, its name or its checkpoint's folder; its files are compared later.
+
+    `place` is the export's folder, if it is not the usual one of the checkpoint.
+    """
     command = f"negengine export {reference}" + (f" --task {task}" if task else "")
-    folder = _find(Path(reference), command)
+    folder = _find(Path(place or reference), command)
+    _refuse_changed(Path(reference), folder)
     manifest, info = read_manifest(folder)
     if manifest.task not in ([task] if task else LANGUAGE_MODELS):
         needed = task or " or ".join(LANGUAGE_MODELS)
@@ -269,7 +273,6 @@ def _find(reference: Path, command: str) -> Path:
     candidates = (reference, models_folder() / reference)
     for folder in candidates:
         if is_file(folder / MANIFEST):
-            refuse_changed(reference, folder)
             return folder
     if not str(reference).strip():
         raise InputError("the model's name is empty: give an exported folder, or a name under models/")
@@ -278,7 +281,6 @@ def _find(reference: Path, command: str) -> Path:
             name = name_of_checkpoint(folder)
             place = models_folder() / name
             if (made := read_origin(place)) is not None and made.origin == str(folder.resolve()):
-                refuse_changed(folder, place)
                 return place
             raise NotExportedError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {name}"
@@ -295,14 +297,15 @@ def _find(reference: Path, command: str) -> Path:
     raise NotExportedError(f"no exported model {reference}{did_you_mean}{here}: run `{command}` first")
 
 
-def refuse_changed(checkpoint: Path, export: Path) -> None:
+def _refuse_changed(checkpoint: Path, export: Path) -> None:
     """ChangedError for a checkpoint's folder that has other files than when it was exported."""
+    if not is_file(checkpoint / "config.json"):
+        return
     made = read_origin(export)
-    is_its_own = made is not None and made.origin == str(checkpoint.resolve()) and is_file(checkpoint / "config.json")
-    if made is None or not is_its_own or MERGED in made.made_from:
+    if made is None or made.origin != str(checkpoint.resolve()) or MERGED in made.made_from:
         return
     written = (export / MANIFEST).stat().st_mtime
-    states = [path.stat() for path in (checkpoint, *digested_files(checkpoint))]
+    states = [path.stat() for path in (checkpoint, *_digested_files(checkpoint))]
     if all(max(state.st_mtime, state.st_ctime) <= written for state in states):
         return  # its files can be large
     if made.made_from.get("revision") != checkpoint_revision(checkpoint):
@@ -312,13 +315,13 @@ def refuse_changed(checkpoint: Path, export: Path) -> None:
 def checkpoint_revision(folder: Path) -> str:
     """What identifies the content of a checkpoint's folder: `sha256:` and the digest of its files."""
     digest = hashlib.sha256()
-    for path in digested_files(folder):
+    for path in _digested_files(folder):
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         digest.update(bytes.fromhex(file_sha256(path)))
     return f"sha256:{digest.hexdigest()}"
 
 
-def digested_files(folder: Path) -> list[Path]:
+def _digested_files(folder: Path) -> list[Path]:
     """The files of a checkpoint that decide what its export is."""
     return [path for path in paths_in(folder) if path.suffix in _DIGESTED and exists(path)]  # no link to nothing
 

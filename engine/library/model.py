@@ -17,7 +17,7 @@ from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
 from ..inference.device import choose_devices
-from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder, refuse_changed
+from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder
 from ..inference.model import LanguageModel
 from ..inference.session import Device
 from ..runs.progress import Reporter
@@ -79,9 +79,7 @@ class ModelReference:
     def open(self, task: str | None, look: Callable[[], None]) -> Model:
         """Find the model; it is exported on first use, after a `look` at what it is for."""
         try:
-            if self.folder is not None:
-                refuse_changed(Path(self.reference), self.folder)
-            return find_model(self.folder or self.reference, self.opening, task=task)
+            return find_model(self.reference, self.opening, task=task, place=self.folder)
         except NotExportedError:
             look()
             made = export(self.reference, self.aside or self.folder, task=task, **self.exporting)
@@ -91,10 +89,16 @@ class ModelReference:
 ModelLike = Model | ModelReference | str | Path
 
 
-def find_model(reference: Model | str | Path, opening: Opening | None = None, *, task: str | None = None) -> Model:
+def find_model(
+    reference: Model | str | Path,
+    opening: Opening | None = None,
+    *,
+    task: str | None = None,
+    place: Path | None = None,
+) -> Model:
     """Find a model that is exported already: by its folder or its name under `models/`; a `Model` is returned as it is.
 
-    Without a task, either kind of language model is found.
+    Without a task, either kind of language model is found. `place` is as for `load_exported`.
 
     Raises:
         InputError: The model or a device does not exist.
@@ -107,7 +111,7 @@ def find_model(reference: Model | str | Path, opening: Opening | None = None, *,
         return reference
     own = opening or Opening()
     devices = choose_devices(own.device, is_exact=own.is_exact)
-    return Model(load_exported(reference, task=task), devices, own)
+    return Model(load_exported(reference, task=task, place=place), devices, own)
 
 
 def open_model(

@@ -1,7 +1,7 @@
 """What names and cells of a user's table mean: types over the whole table, missing values, labels that rows share.
 
-A part of a table has texts alone. What is no text, such as a number, is its JSON behind the sign `NOT_TEXT`;
-a date or a time is there as Python writes it, such as 2026-05-01.
+A part of a table has columns of texts alone. A value that is not a text, such as a number, is written as JSON behind
+the sign `NOT_TEXT`. A date or a time stands there as Python writes it, such as 2026-05-01.
 """
 
 import json

@@ -54,7 +54,7 @@ class Column:
 
     @property
     def by_row(self) -> tuple[str, ...]:
-        """The columns of the frame that say how each row is shown, and are no figures."""
+        """The columns of the frame that say how each row is shown. They are not figures."""
         return tuple(name for name in (self.decimals, self.scale) if isinstance(name, str))
 
 

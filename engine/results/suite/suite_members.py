@@ -97,13 +97,13 @@ def finished_run(member: Member) -> Run | None:
         if calls.get(function) != own:
             return None
     task = str(((run.record.metadata.get("call") or {}).get("model") or {}).get("task", "fill-mask"))
-    with suppress(InputError):  # there may be no export now
-        try:
-            exported = load_exported(member.model.folder or member.model.reference, task=task)
-        except ChangedError:
-            return None
-        return run if run.record.identity.get("model sha256") == exported.sha256 else None
-    return run
+    try:
+        exported = load_exported(member.model.reference, task=task, place=member.model.folder)
+    except ChangedError:
+        return None
+    except InputError:  # there may be no export now
+        return run
+    return run if run.record.identity.get("model sha256") == exported.sha256 else None
 
 
 _SCHEMA = {"probe": pl.String, "series": pl.String, "step": pl.Int64, "revision": pl.String, "folder": pl.String}

@@ -36,18 +36,16 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: pl.LazyFrame |
     if rows is not None:
         about["rows"] = cells(rows.select(items.columns).collect(engine="streaming"))
     own = {name: (_FOLDER / f"view.{name}").read_text("utf-8") for name in ("html", "css", "js")}
+    data = json.dumps(about, ensure_ascii=False, allow_nan=False)
+    held = {} if rows is None else {".css": library(".css"), ".js": library(".js").replace("</script", r"<\/script")}
     html: str = Template(own["html"], autoescape=True, undefined=StrictUndefined).render(
         title=f"{', '.join(dict.fromkeys(run.model_name for run in items.runs))}: {items.runs[0].stage}",
-        about=json.dumps(about, ensure_ascii=False, allow_nan=False).replace(
-            "<", r"\u003c"
-        ),  # no text ends the element
+        about=data.replace("<", r"\u003c"),  # no text ends the element
         colours={scheme: declarations(scheme) for scheme in ("light", "dark")},
         own=own,
         nonce=nonce,
         token=token,
-        library={}
-        if rows is None
-        else {".css": library(".css"), ".js": library(".js").replace("</script", r"<\/script")},
+        library=held,
     )
     return html
 
