@@ -10,14 +10,18 @@ import pytest
 from fake_exports import write_checkpoint
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
+from lies import reseal
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments import experiment
 from negengine.engine.experiments.negation import negation
+from negengine.engine.inference.exported import checkpoint_revision
 from negengine.engine.results.suite.suite_report import drawn_curves
 from negengine.engine.results.suite.suite_run import plan_suite
 from negengine.engine.runs.loop import run_stage
+from negengine.export.source import BUNDLED
 from pages import read
 
+CHECKPOINTS = '["step0", "step1000", "step20k"]'
 SUITE = """\
 name = "over training"
 [run]
@@ -138,6 +142,31 @@ def test_exports_that_the_suite_has_made_go_when_their_runs_are_done_and_others_
     assert not Path("runs/suite/exports").exists()
     assert ng.suite("suite.toml", progress=False).frame.equals(found.frame)
     assert made == names
+
+
+def test_a_step_that_was_trained_on_is_exported_and_run_again(place, monkeypatch, no_report, mini):
+    step, made = place / "run" / "step5", []
+    shutil.copytree(BUNDLED, step)
+
+    def export(reference, output, **_):
+        made.append(reference)
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(mini.folder, output)
+        of = {"origin": str(Path(reference).resolve())}
+        reseal(output / "export.json", lambda info: info.update(of, made_from={"revision": checkpoint_revision(step)}))
+        return output
+
+    monkeypatch.setattr("negengine.engine.library.model.export", export)
+    monkeypatch.setenv("NEGENGINE_MODELS", str(place / "own"))
+    (place / "suite.toml").write_text(SUITE.replace("revisions", "checkpoints").replace(CHECKPOINTS, '["run/step5"]'))
+    for _ in range(2):
+        assert ng.suite("suite.toml", progress=False).is_finished
+        assert made == ["run/step5"]
+    with (step / "config.json").open("a") as config:
+        config.write("\n")
+    assert [*states(plan_suite("suite.toml")).values()] == ["begun"]
+    ng.suite("suite.toml", progress=False)
+    assert made == ["run/step5"] * 2
 
 
 def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, monkeypatch, no_report):
