@@ -69,7 +69,7 @@ def kind_of(path: Path) -> str:
     begins = (first, text.lower())
     found = next((kind for begin, kind in _BY_BYTES.items() if any(own.startswith(begin) for own in begins)), "")
     if not found and first.count(0) * _ZEROS > len(first):
-        found = ("not a text file", HINT)
+        found = ("no text", HINT)
     if isinstance(found, tuple):
         what, remedy = found
         raise InputError(f"{path}: this is {what}; {remedy.replace('FILE', path.name)}")
