@@ -21,7 +21,7 @@ from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
 from .table_cells import DATE, MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
 from .table_kinds import bare
-from .table_sources import PLACE, Source, in_memory, sources_of
+from .table_sources import AS_USUAL, PLACE, Form, Source, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
@@ -214,12 +214,12 @@ class Table:
             raise InputError(f"{file.name}: no column {name!r}{more}")
 
 
-def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART) -> Table:
+def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART, form: Form = AS_USUAL) -> Table:
     """Read a user's table, or all tables of a folder or a zip archive in the order of their names, once."""
     if not isinstance(source, str | Path):
         return _kept("frame", [in_memory(source)], rows_per_part)
     path = Path(source)
-    with sources_of(path) as found:
+    with sources_of(path, form) as found:
         table = _kept(_title(path), found, rows_per_part)
     return replace(table, headings=headings_file(path))
 
@@ -273,7 +273,7 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
                 raise InputError(f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
             if not is_file:
                 content.update(cells.write_ndjson().encode())
-        if not good:
+        if not (good and source.columns):
             raise InputError(first_bad or f"{source.name}: there is no row below the names of the columns")
         if is_file and file_sha256(source.data) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")

@@ -71,12 +71,25 @@ Row = tuple[int | None, Mapping[str, Any] | str]  # the line where it begins; it
 Batch = tuple[Mapping[str, Any], Sequence[int | None], Sequence[str | None]]  # columns, and of each row line and reason
 
 
+@dataclass(frozen=True)
+class Form:
+    """How a text file is written where it is not as the usual programs write it."""
+
+    plain: bool = False  # tabs separate the fields, and quotation marks have no meaning
+    encoding: str = ""  # of lines that are not UTF-8
+    tidy: Callable[[Sequence[str], list[str]], list[str]] | None = None  # header, fields of a row → its fields
+
+
+AS_USUAL = Form()
+
+
 @dataclass(eq=False)
 class Source:
     """A file; or what is in memory. Once all is read, it knows its columns and notes."""
 
     name: str
     data: Any  # its path, a frame of Polars, columns, or a list of dictionaries; None once it is read
+    form: Form = AS_USUAL
     sha256: str = ""  # in hex: of a file's bytes, or of the names, types and values in memory
     columns: dict[str, None] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)  # column that cannot be read → why
@@ -111,23 +124,32 @@ def _by_rows(rows: Callable[[Source], Iterator[Row]]) -> Callable[[Source, int],
 
 def _of_delimited(source: Source, usual: str) -> Iterator[Row]:
     with open_text(source.data) as stream:
-        lines = Lines(stream, source.name)
+        form, lines = source.form, Lines(stream, source.name, encoding=source.form.encoding)
         filled = (line for line in lines if line.strip())
         first = next(filled, "")
         said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
         if said:  # a spreadsheet's own line about the delimiter
             first = next(filled, "")
-        sign = said if said in _DELIMITERS else _delimiter(first, usual)
+        sign = said if said in _DELIMITERS else "\t" if form.plain else _delimiter(first, usual)
         # `map` goes on after a line that cannot be read; a generator would end there. A space before a double quote is
         # layout, and one before another text is not read anyway.
         every = map("{}\n".format, chain([first], lines))
-        records = _each(csv.reader(every, delimiter=sign, strict=True, skipinitialspace=True), lines)
+        split = partial(csv.reader, delimiter=sign, strict=True, skipinitialspace=True)
+        records = _each(map(_at_tabs, every) if form.plain else split(every), lines)
         _, header, reason = next(records, (0, [], None))
         if reason or first.startswith("# "):
             raise InputError(f"{lines.location}: {reason or _COMMENT}")
         # An unquoted text with a comma too many looks like a row with a name, so that the header must stand in quotes.
-        can_be_named = len(header) > 1 and (first.startswith('"') or sign == "\t")
+        can_be_named = len(header) > 1 and (first.startswith('"') or sign == "\t") and not form.plain
+        if form.tidy:
+            records = (
+                (line, fields if unread else form.tidy(header, fields), unread) for line, fields, unread in records
+            )
         yield from _below(source, header, _records(source, lines, records, len(header), sign, can_be_named), lines.line)
+
+
+def _at_tabs(line: str) -> list[str]:
+    return line.removesuffix("\n").split("\t")
 
 
 def _delimiter(header: str, usual: str) -> str:
@@ -211,7 +233,7 @@ def is_header(header: Sequence[str], fields: Sequence[Any]) -> bool:
 def _of_json(source: Source) -> Iterator[Row]:
     """One object per line."""
     with open_text(source.data) as stream:
-        lines = Lines(stream, source.name)
+        lines = Lines(stream, source.name, encoding=source.form.encoding)
         for line, text, reason in _each(lines, lines):
             if reason or text.strip():
                 yield (line, reason) if reason else _row(text.strip(), line)
@@ -324,14 +346,14 @@ def _columns(data: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def sources_of(path: Path) -> Iterator[list[Source]]:
+def sources_of(path: Path, form: Form) -> Iterator[list[Source]]:
     """A file, or the tables of a folder or of an archive (zip) in the order of their names.
 
     Hidden files are left out. Raises InputError if no file is a table.
     """
     kind = "folder" if is_folder(path) else "archive" if path.suffix.lower() == ".zip" else ""
     if not kind:
-        yield [Source(str(path), path)]
+        yield [Source(str(path), path, form)]
         return
     with TemporaryDirectory(prefix="negengine-zip-") as unpacked:
         paths = paths_in(path) if kind == "folder" else _unpacked(path, Path(unpacked))
@@ -342,7 +364,7 @@ def sources_of(path: Path) -> Iterator[list[Source]]:
             raise InputError(f"{path}: this {kind} does not hold a table; {ending}")
         if twice := [own.name for own, other in pairwise(found) if own.name == other.name]:
             raise InputError(f"{path}: two files have the name {twice[0]!r}; unpack it and give one folder")
-        sources = [Source(str(path / own.name), own) for own in found]
+        sources = [Source(str(path / own.name), own, form) for own in found]
         left = [own for own in shown if own not in found and (is_folder(own) or bare(own).suffix.lower() in MAYBE)]
         if left:
             sources[0].notes.append(f"not read: {', '.join(own.name for own in left)}; {ending}")

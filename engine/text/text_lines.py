@@ -6,9 +6,8 @@ import hashlib
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
@@ -23,7 +22,6 @@ MISSING = ("", "NA", "NaN", "<NA>", "NaT", "#N/A", r"\N")
 BYTE_ORDER_MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _SHOWN = 60  # characters of a line in a message
 
 
@@ -46,11 +44,20 @@ class Lines(Iterator[str]):
     """The lines of a file, without their ends; one line is in memory."""
 
     def __init__(
-        self, stream: BinaryIO, name: str, digest: "hashlib._Hash | None" = None, most: int | None = None
+        self,
+        stream: BinaryIO,
+        name: str,
+        digest: "hashlib._Hash | None" = None,
+        most: int | None = None,
+        encoding: str = "",
     ) -> None:
-        """The digest gets the bytes of every line. `most` are bytes; None for a file that is never held in memory."""
+        """The digest gets the bytes of every line. `most` are bytes; None for a file that is never held in memory.
+
+        `encoding` is that of lines that are not UTF-8; without it, they are not texts.
+        """
         self.line = self.offset = 0  # lines and bytes that were read
         self._stream, self._name, self._digest, self._most = stream, name, digest, most
+        self._encoding = encoding
 
     @property
     def location(self) -> str:
@@ -74,15 +81,20 @@ class Lines(Iterator[str]):
                 f"{self.location}: this line has more than {LONGEST_LINE:,} bytes; give a file with shorter lines"
             )
         line = line.removeprefix(BYTE_ORDER_MARK)  # in the middle, too, where files were joined
-        try:
-            # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
-            text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            reason = f"byte 0x{line[error.start]:02x} is not UTF-8{_likely(line, error)}; save the file as UTF-8 text"
-            raise BadLineError(self.location, reason) from error
+        # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
+        text = self._decoded(line.removesuffix(b"\n").removesuffix(b"\r"))
         if found := CONTROL.search(text):
             raise BadLineError(self.location, _not_printable(found[0], text))
         return text
+
+    def _decoded(self, line: bytes) -> str:
+        for encoding in filter(None, ("utf-8", self._encoding)):
+            try:
+                return line.decode(encoding)
+            except UnicodeDecodeError as error:
+                said = f"byte 0x{line[error.start]:02x} is not UTF-8"
+                said += f" or {self._encoding}" if self._encoding else _likely(line, error)
+        raise BadLineError(self.location, f"{said}; save the file as UTF-8 text")
 
     def located(self) -> Iterator[Located]:
         for line in self:
@@ -128,68 +140,11 @@ def read_text(path: Path, hint: str, most: int) -> str:
     return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, most))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a file, split into its fields: strings in a table, JSON values in JSON lines."""
-
-    fields: dict[str, Any]
-    location: str
-
-    def text(self, name: str) -> str:
-        """A field without outer white space; InputError if it is missing, no text, or too long for any model."""
-        value = self.fields.get(name)
-        if not isinstance(value, str) or self.lacks(name):
-            found = "is missing" if name not in self.fields else f"is {value!r}"
-            found += ", a missing value" if isinstance(value, str) and value.strip() else ""
-            raise InputError(f"{self.location}: {name} {found}; a text is needed")
-        return checked_length(value.strip(), f"{self.location}: {name}")
-
-    def lacks(self, name: str) -> bool:
-        """Whether no value stands in a field."""
-        value = self.fields.get(name)
-        return value is None or value != value or (isinstance(value, str) and value.strip() in MISSING)  # noqa: PLR0124
-
-    def number(self, name: str) -> float:
-        text = self.text(name)
-        if not _NUMBER.fullmatch(text):
-            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
-        return float(text)
-
-
 def checked_length(text: str, what: str) -> str:
     """The same text; InputError if it is too long for any model."""
     if len(text) > LONGEST_FIELD:
         raise InputError(f"{what} has {len(text):,} characters; give a text with at most {LONGEST_FIELD:,}")
     return text
-
-
-def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
-    """The rows of a table whose header must have `columns`; tabs separate the fields, and quotes have no meaning."""
-    rows = list(stream_rows(read_lines(path), str(path)))
-    if absent := [name for name in columns if name not in rows[0].fields]:
-        raise InputError(f"{path}:1: no column {absent[0]!r}; the header has {', '.join(rows[0].fields)}")
-    return rows
-
-
-def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
-    """The rows of a table from its lines, the header first; InputError for a ragged row, or a table without rows."""
-    filled = ((line.split("\t"), location) for line, location in lines if line.strip())
-    header, first = next(filled, ([], f"{name}:1"))
-    if not header:
-        raise InputError(f"{first}: the file is empty")
-    names = [column.strip() for column in header]
-    location = ""
-    for fields, location in filled:
-        if len(fields) != len(names):
-            raise InputError(f"{location}: {len(fields)} fields, but the header has {len(names)}")
-        yield Row(dict(zip(names, fields, strict=True)), location)
-    if not location:
-        raise InputError(f"{first}: no row below the header")
-
-
-def json_rows(lines: Iterable[Located]) -> list[Row]:
-    """Lines that hold one JSON object each."""
-    return [Row(json_object(line, location), location) for line, location in lines]
 
 
 def json_object(line: str, location: str) -> dict[str, Any]:

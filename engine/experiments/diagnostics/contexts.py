@@ -37,7 +37,8 @@ from ...requests.word import Word
 from ...text.agreement import Article, article_of
 from ...text.keys import string_keys
 from ...text.lexicon import load_lexicon
-from ...text.text_lines import Row, read_table
+from ...text.records import Row, records
+from ...text.table_sources import Form
 
 CONSTRAINTS = ("H", "L")
 LICENSING = {"Y": "licensed", "N": "unlicensed"}
@@ -109,7 +110,7 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
 
 
 def _read(path: Path, columns: str, check: Callable[[Row], None]) -> tuple[Row, ...]:
-    rows = read_table(path, columns.split())
+    rows = tuple(records(path, columns.split(), Form(plain=True)))
     first: dict[str, Row] = {}
     for row in rows:
         known = first.setdefault(row.text("item"), row)
@@ -121,7 +122,7 @@ def _read(path: Path, columns: str, check: Callable[[Row], None]) -> tuple[Row, 
             if MASK in row.text(name) and name.startswith("context"):
                 said = "it must end before the word to predict: remove the mask"
                 raise InputError(f"{row.location}: {name} has a {MASK}; {said}")
-    return tuple(rows)
+    return rows
 
 
 def _check_pragmatic(row: Row) -> None:

@@ -27,8 +27,9 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
+from ...text.records import Row, records
 from ...text.table_cells import label
-from ...text.text_lines import Row, checked_length, decoded, json_rows, read_lines
+from ...text.text_lines import checked_length, decoded, json_object
 
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
 """Kind of misprime → the folder with its queries."""
@@ -100,7 +101,7 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         corpus = corpus_of(path.absolute())
         if corpora and corpus not in corpora:
             continue
-        rows = json_rows(read_lines(path))
+        rows = list(records(path))
         if "masked_misprimed" in rows[0].fields:
             primed += [(corpus, path.absolute().as_posix(), row) for row in rows]
         else:
@@ -196,7 +197,7 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
     for folder in (path.absolute().parent, path.absolute().parent.parent):
         file = folder / TEMPLATES_FILE
         if file.is_file():
-            for row in json_rows(read_lines(file)):
+            for row in records(file):
                 if row.fields.get("relation") == relation:
                     negated = None if row.lacks("template_negated") else row.text("template_negated")
                     return row.text("template"), negated
@@ -207,10 +208,10 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
 def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
     """Turn the files of their repository, path → content, into ours; an `InputError` for a bad line."""
     rows = [
-        (corpus_of(Path(path)), path, row)
+        (corpus_of(Path(path)), path, Row(json_object(line, location), location))
         for path, content in members.items()
         if path.startswith("data/") and path.endswith(".jsonl")
-        for row in json_rows(decoded(content, f"{source}/{path}"))
+        for line, location in decoded(content, f"{source}/{path}")
     ]
     return {
         f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()
@@ -241,8 +242,8 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
             named = " or ".join(MISPRIMES.values())
             raise InputError(f"{path}: a folder of misprimed queries must be named {named}")
         merged.fields[f"misprimed_{kind}"] = only_text(row, "masked_misprimed")
-        if (identifier := _IDENTIFIERS.get(corpus)) in row.fields:
-            merged.fields["source_id"] = row.fields[identifier]
+        if (identifier := row.fields.get(_IDENTIFIERS.get(corpus, ""))) is not None:
+            merged.fields["source_id"] = identifier
     return {
         corpus: sorted(table.values(), key=lambda row: str(row.fields["relation"]))
         for corpus, table in sorted(tables.items())
@@ -261,6 +262,6 @@ def only_text(row: Row, name: str) -> str:
     """The text of a field that holds a list of one text; anything else is an `InputError`."""
     value = row.fields.get(name)
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
-        found = "is missing" if name not in row.fields else f"is {value!r}"
+        found = "is missing" if value is None else f"is {value!r}"
         raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")
     return checked_length(value[0], f"{row.location}: {name}")

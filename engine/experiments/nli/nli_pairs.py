@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...basics.errors import InputError
-from ...basics.reading import file_sha256, read_regular
+from ...basics.reading import file_sha256
 from ...requests.items import ORIGINAL
-from ...text.text_lines import MOST_TABLE, Located, Row, checked_length, decoded, json_object, stream_lines, stream_rows
+from ...text.records import Row, records
+from ...text.table_sources import Form
+from ...text.text_lines import checked_length
 
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
 NEW = "new"  # the condition of the pairs with negation
@@ -165,8 +167,8 @@ def read_benchmark(path: Path, source: str) -> PairSet:
 
     The type of a pair follows from its index. A file of some pairs of a triple needs a column `type` that confirms it.
     """
-    content = read_regular(path, MOST_TABLE, "give a file of pairs")
-    rows = list(stream_rows(decoded(_from_cp1252(content, path), str(path)), str(path)))
+    # Text in cp1252 beyond ASCII is practically never valid UTF-8.
+    rows = list(records(path, form=Form(plain=True, encoding="cp1252")))
     index = _column(path, rows[0], "index")
     locations: dict[int, str] = {}
     pairs = []
@@ -185,7 +187,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
             raise InputError(f"{row.location}: {said}; {_INDEX_OF_AUTHORS}")
         pairs.append(_pair(path, row, source, item, kind))
     _check_triples(pairs, whole=_TYPE not in rows[0].fields)
-    return PairSet(source, NEW, _with_ids(_unquoted(pairs)), hashlib.sha256(content).hexdigest())
+    return PairSet(source, NEW, _with_ids(_unquoted(pairs)), file_sha256(path))
 
 
 _INDEX_OF_AUTHORS = f"give the index of the authors' file, where index % {len(KINDS)} says the type of a pair"
@@ -240,7 +242,7 @@ def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
         if row.fields.get(language) != first:
             said = f"the {language} is {row.fields[language]!r}, and {first!r} above"
             raise InputError(f"{row.location}: {said}; give a file of one language")
-        if row.fields[label] == NO_CONSENSUS:
+        if row.fields.get(label) == NO_CONSENSUS:
             yield Unused.NO_LABEL
         elif not all(row.fields[_column(path, row, *names)].strip() for names in (_TEXT, _HYPOTHESIS)):
             yield Unused.EMPTY
@@ -250,25 +252,17 @@ def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
 
 def _rows_of(path: Path) -> Iterator[Row]:
     """The rows of a table with tabs, or of JSON lines, as the authors of SNLI and MNLI publish them."""
-    lines = stream_lines(path, "give a file of pairs", MOST_TABLE)
-    if path.suffix != ".jsonl":
-        yield from stream_rows(_with_one_label(lines), str(path))
-        return
-    for line, location in lines:
-        yield Row({key: own for key, own in json_object(line, location).items() if isinstance(own, str)}, location)
+    for row in records(path, form=Form(plain=True, tidy=_with_one_label)):
+        texts = {name: cell or "" for name, cell in row.fields.items() if isinstance(cell, str | None)}
+        yield Row(texts, row.location)
 
 
-def _with_one_label(lines: Iterable[Located]) -> Iterator[Located]:
+def _with_one_label(header: Sequence[str], fields: list[str]) -> list[str]:
     """GLUE's train file of SNLI has rows with five labels of annotators under a header with one: the last is gold."""
-    header: list[str] = []
-    for line, location in lines:
-        fields = line.split("\t")
-        header = header or fields
-        more = fields[len(header) - 1 : -1]
-        if header[-2:] == _ANNOTATORS and more and all(not own.strip() or parse_label(own) for own in more):
-            yield Located("\t".join([*fields[: len(header) - 1], fields[-1]]), location)
-        else:
-            yield Located(line, location)
+    more = fields[len(header) - 1 : -1]
+    if header[-2:] == _ANNOTATORS and more and all(not own.strip() or parse_label(own) for own in more):
+        return [*fields[: len(header) - 1], fields[-1]]
+    return fields
 
 
 _Found = TypeVar("_Found", bound=Pair | Unused)
@@ -322,14 +316,3 @@ def _column(path: Path, row: Row, *names: str) -> str:
     if found := next((name for name in names if name in header), None):
         return found
     raise InputError(f"{path}:1: no column {', '.join(names)}; there are {', '.join(header)}")
-
-
-def _from_cp1252(content: bytes, path: Path) -> bytes:
-    """A file in cp1252 or UTF-8 as UTF-8. Text in cp1252 beyond ASCII is practically never valid UTF-8."""
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            return content.decode(encoding).encode()
-        except UnicodeDecodeError as error:
-            line = content[: error.start].count(b"\n") + 1
-            message = f"{path}:{line}: byte 0x{content[error.start]:02x} is not UTF-8 or cp1252"
-    raise InputError(message)

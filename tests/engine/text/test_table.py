@@ -16,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.own_table import absent_columns, find_column, item_of, needed_columns
+from negengine.engine.text.records import records
 from negengine.engine.text.table import ROWS_PER_PART, open_table
 from negengine.engine.text.table_cells import ERRORS, MISSING
-from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
+from negengine.engine.text.table_sources import Form
+from negengine.engine.text.text_lines import LONGEST_LINE, read_lines, stream_lines
 
 SENTENCES = ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"]
 FRAME = pl.DataFrame({"sentence": SENTENCES, "target": ["bark", "yes", "café", "line"], "item": ["1", "2", "2", "07"]})
@@ -241,12 +243,13 @@ def test_lines_are_those_that_hold_anything_with_their_places(write):
     asked = stream_lines(write(b"one\n\ntwo\n\xff\n"))  # a file is read only as far as it is asked for
     assert [next(asked)[0] for _ in range(3)] == ["one", "", "two"]
     path = write('item\tcontext \tmore\r\n1\t"The\t0.5\r\n')  # quotes stay, and columns nobody asked for
-    (row,) = read_table(path, ["item", "context"])
+    (row,) = records(path, ["item", "context"], TABS)
     assert (row.fields, row.location) == ({"item": "1", "context": '"The', "more": "0.5"}, f"{path}:2")
     assert (row.text("context"), row.number("more")) == ('"The', 0.5)
 
 
-row = lambda path: read_table(path, [])[0]  # noqa: E731
+TABS = Form(plain=True)
+row = lambda path: next(records(path, form=TABS))  # noqa: E731
 CELLS = f"word\tnone\tlong\n tea \t \t{'x' * 10_001}"
 PACKED = ": cannot be read ("  # as gzip, which its name promises
 BAD_FILES = [
@@ -261,14 +264,14 @@ BAD_FILES = [
     (read_lines, "x" * (LONGEST_LINE + 1), ":1: this line has more than 1,000,000 bytes; give a "),
     (read_lines, "not packed", PACKED + "Not a gzipped file "),
     (read_lines, gzip.compress(b"cut off" * 50, mtime=0)[:-12], PACKED + "Compressed file ended "),
-    (lambda path: read_table(path, ["context"]), "item\n1\n", ":1: no column 'context'; the header has item"),
+    (lambda path: list(records(path, ["context"], TABS)), "item\n1\n", ": no column 'context'; it has 'item'"),
     (row, "a\tb\n\n1\ta\tb\n", ":3: 3 fields, but the header has 2"),
-    (row, "item\tcontext\n\n", ":1: no row below the header"),
+    (row, "item\tcontext\n\n", ": there is no row below the names of the columns"),
     (lambda path: row(path).text("none"), CELLS, ":2: none is ' '; a text is needed"),
     (lambda path: row(path).number("word"), CELLS, ":2: word is ' tea '; a number is needed"),
     (lambda path: row(path).text("long"), CELLS, ":2: long has 10,001 characters; give a text with"),
-    (lambda path: json_rows(read_lines(path)), "{}\n{", ":2: not JSON ("),
-    (lambda path: json_rows(read_lines(path)), "[1, 2]", ":1: '[1, 2]' is not a JSON object; write one object"),
+    (row, "{}\n{", ":2: not JSON ("),
+    (row, "{}\n[1, 2]", ":2: '[1, 2]' is not a JSON object; write one object"),
 ]
 
 

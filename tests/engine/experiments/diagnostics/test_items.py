@@ -81,8 +81,8 @@ def test_counts_are_the_papers(shared):
 
 
 BAD = [  # a text of a table, what stands in its place, and the message
-    ("CPRAG_102", "\tconstraint\n", "\tlevel\n", r"CPRAG-102\.tsv:1: no column 'constraint'; the header has item"),
-    ("CPRAG_102", "\tdog\t", "\t \t", r"CPRAG-102\.tsv:2: expected is ' '; a text is needed"),
+    ("CPRAG_102", "\tconstraint\n", "\tlevel\n", r"CPRAG-102\.tsv: no column 'constraint'; it has 'item'"),
+    ("CPRAG_102", "\tdog\t", "\t \t", r"CPRAG-102\.tsv:2: expected is empty; a text is needed"),
     ("CPRAG_102", "1\tThe", "0\tThe", r"CPRAG-102\.tsv:3: item 0 is also in .*CPRAG-102\.tsv:2"),
     ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\]; it must end"),
     ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),

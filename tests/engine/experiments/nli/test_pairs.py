@@ -95,7 +95,7 @@ def test_the_layouts_of_original_sets(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "RTE.txt:1: the file is empty"),
+        ("", "RTE.txt: the file is empty"),
         ("index\tText\tgold_label\r\n0\ta\tentailment", "RTE.txt:1: no column sentence2, Hypothesis, hypothesis"),
         (f"{HEADER}{TRIPLE}{ROW.replace('0', '4')}", "RTE.txt:5: index 4 is here, but not 3 of the same original pair"),
         (f"{HEADER}{TRIPLE.replace('2	a', '2	x')}", "RTE.txt:4: the text is not that of"),
