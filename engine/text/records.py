@@ -1,61 +1,47 @@
 """The rows of a data set of other authors, one by one, each with its place."""
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ..basics.errors import InputError
 from .table import open_table, part_file
 from .table_cells import NOT_TEXT
 from .table_sources import AS_USUAL, PLACE, Form
 from .text_lines import MISSING, checked_length
 
-_NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
+
+class Row(dict[str, Any]):
+    """Column → value of a row: a text, or a JSON value that is not; None where nothing stands."""
+
+    def __init__(self, values: Mapping[str, Any], location: str) -> None:
+        super().__init__(values)
+        self.location = location  # file and line
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: texts, JSON values where they are not, and None where nothing stands."""
+def records(
+    path: Path, texts: Sequence[str] = (), optional: Sequence[str] = (), form: Form = AS_USUAL
+) -> Iterator[Row]:
+    """The rows of a table. Columns `texts` must hold a text in each row, `optional` ones can, if they are there.
 
-    fields: dict[str, Any]
-    location: str
-
-    def text(self, name: str) -> str:
-        """A field without outer white space; InputError if it is missing, no text, or too long for any model."""
-        value = self.fields.get(name)
-        if not isinstance(value, str) or self.lacks(name):
-            found = "is missing" if value is None else f"is {value!r}"
-            found += ", a missing value" if isinstance(value, str) and value.strip() else ""
-            raise InputError(f"{self.location}: {name} {found}; a text is needed")
-        return checked_length(value.strip(), f"{self.location}: {name}")
-
-    def lacks(self, name: str) -> bool:
-        """Whether no value stands in a field."""
-        value = self.fields.get(name)
-        return value is None or (isinstance(value, str) and value.strip() in MISSING)
-
-    def number(self, name: str) -> float:
-        text = self.text(name)
-        if not _NUMBER.fullmatch(text):
-            raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
-        return float(text)
-
-
-def records(path: Path, texts: Sequence[str] = (), form: Form = AS_USUAL) -> Iterator[Row]:
-    """The rows of a table, of which the columns `texts` hold a text in each; InputError: one does not."""
-    table = open_table(path, form=form).scan(texts)
+    Such texts have no white space at their ends. Raises InputError if one is missing, or too long for any model.
+    """
+    table = open_table(path, form=form)
+    named = [*texts, *(name for name in optional if name in table.columns)]
+    table = table.scan(texts, optional=named[len(texts) :])
     for number, (file, _) in enumerate(table.parts):
         stored = pl.read_parquet(part_file(table.folder, number), glob=False)
         places, cells = stored[PLACE].struct.unnest(), stored.drop(PLACE)
         for (row, line, _), values in zip(places.iter_rows(), cells.iter_rows(named=True), strict=True):
-            fields = {name: _value(cell) for name, cell in values.items()}
-            yield Row(fields, table.files[file].location(row, line))
-
-
-def _value(cell: str | None) -> Any:
-    return json.loads(cell[1:]) if cell and cell.startswith(NOT_TEXT) else cell
+            found = Row(values, table.files[file].location(row, line))
+            for name, cell in values.items():
+                if cell is None:
+                    continue
+                if name in named:
+                    text = checked_length(cell.strip(), f"{found.location}: {name}")
+                    found[name] = None if text in MISSING else text
+                elif cell.startswith(NOT_TEXT):
+                    found[name] = json.loads(cell[1:])
+            yield found

@@ -17,6 +17,7 @@ A sentence is its context, the word, and a full stop. Perturbed contexts, as ups
 import dataclasses
 import hashlib
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +78,7 @@ class Rows:
 
     @property
     def sha256(self) -> str:
-        tables = {own.name: [row.fields for row in getattr(self, own.name)] for own in dataclasses.fields(self)}
+        tables = {own.name: [dict(row) for row in getattr(self, own.name)] for own in dataclasses.fields(self)}
         return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
 
 
@@ -95,7 +96,7 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
                 raise InputError(f"{path}: there is no {name}.tsv in it; {hint}")
             files[name] = below[0]
     found = Rows(**{_TABLES[name][0]: _read(file, *_TABLES[name][1:]) for name, file in files.items()})
-    targets = {row.text("item"): row.text("target") for row in found.reversals}
+    targets = {row["item"]: row["target"] for row in found.reversals}
     for row, (item, target) in zip(found.reversals, targets.items(), strict=True):
         pair, order = _pair_of(row)
         other = f"{pair}-{'b' if order == 'a' else 'a'}"
@@ -110,16 +111,16 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
 
 
 def _read(path: Path, columns: str, check: Callable[[Row], None]) -> tuple[Row, ...]:
-    rows = tuple(records(path, columns.split(), Form(plain=True)))
+    rows = tuple(records(path, columns.split(), form=Form(plain=True)))
     first: dict[str, Row] = {}
     for row in rows:
-        known = first.setdefault(row.text("item"), row)
+        known = first.setdefault(row["item"], row)
         if known is not row:
-            raise InputError(f"{row.location}: item {row.text('item')} is also in {known.location}; give it once")
+            raise InputError(f"{row.location}: item {row['item']} is also in {known.location}; give it once")
     for row in rows:
         check(row)
         for name in columns.split():
-            if MASK in row.text(name) and name.startswith("context"):
+            if MASK in row[name] and name.startswith("context"):
                 said = "it must end before the word to predict: remove the mask"
                 raise InputError(f"{row.location}: {name} has a {MASK}; {said}")
     return rows
@@ -130,33 +131,39 @@ def _check_pragmatic(row: Row) -> None:
 
 
 def _check_reversal(row: Row) -> None:
-    if not re.fullmatch(r".+-[ab]", row.text("item")):
-        raise InputError(f"{row.location}: item is {row.text('item')!r}; it must be a number and -a or -b")
-    if not 0 <= (cloze := row.number("exp_cloze")) <= 1:
-        raise InputError(f"{row.location}: exp_cloze is {cloze:g}; it must be from 0 to 1")
-    if not all(words.strip() for words in row.text("expected").split("|")):
-        raise InputError(
-            f"{row.location}: expected is {row.text('expected')!r}; there must be words on both sides of |"
-        )
-    context = row.text("context")
+    if not re.fullmatch(r".+-[ab]", row["item"]):
+        raise InputError(f"{row.location}: item is {row['item']!r}; it must be a number and -a or -b")
+    if not 0 <= _cloze(row) <= 1:
+        raise InputError(f"{row.location}: exp_cloze is {row['exp_cloze']!r}; a number from 0 to 1 is needed")
+    if not all(words.strip() for words in row["expected"].split("|")):
+        raise InputError(f"{row.location}: expected is {row['expected']!r}; there must be words on both sides of |")
+    context = row["context"]
     which = context.find("which ")  # a regular expression would take cubic time
     if not context.endswith(" had") or which < 0 or context.find(" the ", which + 6, len(context) - 4) < 0:
         raise InputError(f"{row.location}: context is {context!r}; it must end in `which … the … had`")
 
 
 def _check_negation(row: Row) -> None:
-    if "licensing" in row.fields:
+    if "licensing" in row:
         _one_of(row, "licensing", tuple(LICENSING))
 
 
 def _pair_of(row: Row) -> tuple[str, str]:
     """Of a row of ROLE-88 its pair, and `a` if the target fits, else `b`."""
-    pair, _, order = row.text("item").rpartition("-")
+    pair, _, order = row["item"].rpartition("-")
     return pair, order
 
 
+def _cloze(row: Row) -> float:
+    """Which share of people gave the expected word; NaN where no number stands."""
+    try:
+        return float(row["exp_cloze"])
+    except ValueError:
+        return math.nan
+
+
 def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
-    value = row.text(name)
+    value = str(row[name])
     if value not in known:
         raise InputError(f"{row.location}: {name} is {value!r}; it must be {' or '.join(known)}")
     return value
@@ -255,13 +262,13 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
 
 
 def _pragmatic_requests(row: Row, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    item, opening, second = map(row.text, ("item", "context_s1", "context_s2"))
-    expected, *others = map(row.text, ("expected", "within_category", "between_category"))
+    item, opening, second = (row[name] for name in ("item", "context_s1", "context_s2"))
+    expected, *others = (row[name] for name in ("expected", "within_category", "between_category"))
 
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Iterator[dict[str, Any]]:
         text, word = complete(f"{first} {second}", expected, row.location)
         compared = [(text, own) for own in ((word, *others) if condition == ORIGINAL else ())]
-        keys = CPRAG, condition, item, item, (row.text("constraint"),), row.location
+        keys = CPRAG, condition, item, item, (row["constraint"],), row.location
         return _requests(*keys, [(text, word)], compared, draw)
 
     last = " ".join(second.split()[-_WORDS_KEPT:])
@@ -276,33 +283,33 @@ def _pragmatic_requests(row: Row, draws: int, seed: int) -> Iterator[dict[str, A
 def _reversal_requests(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
     locations = {_pair_of(row)[0]: row.location for row in rows}
-    cloze = [row.number("exp_cloze") for row in rows]
+    cloze = [_cloze(row) for row in rows]
     # Cut at the quartiles; a value equal to a cut is below it.
     bins = np.searchsorted(np.percentile(cloze, [25, 50, 75]), cloze, side="left").tolist() if rows else []
     for row, own_bin in zip(rows, bins, strict=True):
         pair, order = _pair_of(row)
-        words = dict.fromkeys(several.split()[0] for several in row.text("expected").split("|"))  # the first ones
+        words = dict.fromkeys(several.split()[0] for several in row["expected"].split("|"))  # the first ones
         for condition in (ORIGINAL, *ROLE_PERTURBED):
-            context = row.text("context")
+            context = row["context"]
             if "Obj" in condition:
                 context = re.sub("which .* the", "which one the", context)
             if "Sub" in condition:
                 context = re.sub("which (.*) the .* had", r"which \1 the other had", context)
             expected = [complete(context, word, row.location) for word in words]
-            yield from _requests(ROLE, condition, row.text("item"), pair, (BINS[own_bin],), row.location, expected)
-        pairs[pair][order] = complete(row.text("context"), row.text("target"), row.location)
+            yield from _requests(ROLE, condition, row["item"], pair, (BINS[own_bin],), row.location, expected)
+        pairs[pair][order] = complete(row["context"], row["target"], row.location)
     for pair, targets in pairs.items():
         compared = targets["a"], targets["b"]
         yield from _requests(ROLE, ORIGINAL, pair, pair, (), locations[pair], compared=compared)
 
 
 def _negation_requests(dataset: str, row: Row) -> Iterator[dict[str, Any]]:
-    kind = LICENSING[row.text("licensing")] if "licensing" in row.fields else None
-    contexts, targets = (tuple(row.text(f"{name}_{own}") for own in ("aff", "neg")) for name in ("context", "target"))
+    kind = LICENSING[row["licensing"]] if "licensing" in row else None
+    contexts, targets = (tuple(row[f"{name}_{own}"] for own in ("aff", "neg")) for name in ("context", "target"))
     for polarity, context, true, false in zip(POLARITIES, contexts, targets, targets[::-1], strict=True):
         splits = (polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
         compared = [complete(context, word, row.location) for word in (true, false)]
         # Nearly every word completes a negative context, so none is expected there.
         expected = compared[:1] if polarity == POLARITIES[0] else []
-        keys = dataset, ORIGINAL, f"{row.text('item')} {polarity}", row.text("item"), splits, row.location
+        keys = dataset, ORIGINAL, f"{row['item']} {polarity}", row["item"], splits, row.location
         yield from _requests(*keys, expected, compared)

@@ -55,6 +55,9 @@ class Corpus(StrEnum):
 
 CORPORA = tuple(corpus.value for corpus in Corpus)
 _CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
+_NAMES = ("sub_label", "obj_label")
+_QUERIES = ("masked_sentence", "masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
+_TEXTS = ("relation", "pred", *_QUERIES)
 _IDENTIFIERS = {str(Corpus.CONCEPT_NET): "uuid", str(Corpus.SQUAD): "id"}  # what the source calls a fact
 
 
@@ -101,11 +104,11 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         corpus = corpus_of(path.absolute())
         if corpora and corpus not in corpora:
             continue
-        rows = list(records(path))
-        if "masked_misprimed" in rows[0].fields:
+        rows = list(records(path, _NAMES, _TEXTS))
+        if "masked_misprimed" in rows[0]:
             primed += [(corpus, path.absolute().as_posix(), row) for row in rows]
         else:
-            is_ours = "masked_sentence" in rows[0].fields
+            is_ours = "masked_sentence" in rows[0]
             ours += [(corpus, row) for row in (rows if is_ours else _lama_rows(corpus, path, rows, excluded))]
     ours += [(corpus, row) for corpus, merged in merge_rows(primed).items() for row in merged]
     if not ours:
@@ -131,22 +134,21 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _fact(corpus: str, row: Row) -> Fact:
-    relation = _label(row.text("relation"))  # it becomes the name of a split
-    queries = {"masked_sentence": row.text("masked_sentence")}
-    further = ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
-    queries |= {name: row.text(name) for name in further if not row.lacks(name)}
+    relation = _text(row, "relation")
+    _text(row, "masked_sentence")
+    queries = {name: row[name] for name in _QUERIES if row.get(name)}
     for text in queries.values():
         if (masks := text.count(MASK)) != 1:
             raise InputError(f"{row.location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
     return Fact(
         corpus=corpus,
-        relation=relation,
-        subject=row.text("sub_label"),
-        gold=row.text("obj_label"),
+        relation=_label(relation),  # it becomes the name of a split
+        subject=row["sub_label"],
+        gold=row["obj_label"],
         affirmative=queries.pop("masked_sentence"),
         negated=queries.pop("masked_negation", None),
         misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
-        identifier="" if row.lacks("source_id") else str(row.fields["source_id"]),
+        identifier="" if row.get("source_id") is None else str(row["source_id"]),
         location=row.location,
     )
 
@@ -161,8 +163,8 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
     templates = _templates(corpus, path, stem)
     seen: set[tuple[str, str]] = set()
     for row in rows:
-        subject, gold, identifier = row.text("sub_label"), row.text("obj_label"), None
-        judgments = row.fields.get("judgments")
+        subject, gold, identifier = row["sub_label"], row["obj_label"], None
+        judgments = row.get("judgments")
         given = judgments if isinstance(judgments, list) else ()
         if 2 * sum(isinstance(one, dict) and one.get("judgment") == "yes" for one in given) < len(given):
             excluded["most raters rejected the fact"] += 1
@@ -176,9 +178,9 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
             relation = stem
         else:
             queries = [only_text(row, "masked_sentences")]
-            queries += [only_text(row, "negated") if row.fields.get("negated") else None]
-            relation = _WITHOUT_RELATION if corpus == Corpus.SQUAD else row.text("pred")
-            identifier = row.fields.get(_IDENTIFIERS[corpus])
+            queries += [only_text(row, "negated") if row.get("negated") else None]
+            relation = _WITHOUT_RELATION if corpus == Corpus.SQUAD else _text(row, "pred")
+            identifier = row.get(_IDENTIFIERS[corpus])
             if len((queries[0] or "").split()) > MOST_WORDS:
                 excluded[f"the query has more than {MOST_WORDS} words"] += 1
                 continue
@@ -197,10 +199,9 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
     for folder in (path.absolute().parent, path.absolute().parent.parent):
         file = folder / TEMPLATES_FILE
         if file.is_file():
-            for row in records(file):
-                if row.fields.get("relation") == relation:
-                    negated = None if row.lacks("template_negated") else row.text("template_negated")
-                    return row.text("template"), negated
+            for row in records(file, ["relation", "template"], ["template_negated"]):
+                if row["relation"] == relation:
+                    return row["template"], row.get("template_negated")
             raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
     raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
 
@@ -214,7 +215,7 @@ def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
         for line, location in decoded(content, f"{source}/{path}")
     ]
     return {
-        f"{corpus}.jsonl": "".join(json.dumps(row.fields, ensure_ascii=False) + "\n" for row in merged).encode()
+        f"{corpus}.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in merged).encode()
         for corpus, merged in merge_rows(rows).items()
     }
 
@@ -223,9 +224,9 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
     """Put the lines of each fact together: corpus → lines in our layout, ordered by relation; errors as for `merge`."""
     tables: dict[str, dict[tuple[str, ...], Row]] = {}
     for corpus, path, row in rows:
-        relation = row.text("pred") if corpus == Corpus.CONCEPT_NET else Path(path).stem.removesuffix("_random")
+        relation = _text(row, "pred") if corpus == Corpus.CONCEPT_NET else Path(path).stem.removesuffix("_random")
         sentence, negation = only_text(row, "masked_sentences"), only_text(row, "masked_negations")
-        subject, gold = (row.text(name) and row.fields[name] for name in ("sub_label", "obj_label"))
+        subject, gold = (_text(row, name) for name in _NAMES)
         fresh: dict[str, Any] = {
             "relation": relation,
             "sub_label": subject,
@@ -235,18 +236,17 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
             **{f"misprimed_{kind}": None for kind in MISPRIMES},
         }
         merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.location))
-        if merged.fields["masked_negation"] != negation:
+        if merged["masked_negation"] != negation:
             raise InputError(f"{row.location}: the negation of {sentence!r} differs from that in {merged.location}")
         kind = next((kind for kind, folder in MISPRIMES.items() if folder in path.split("/")), None)
         if kind is None:
             named = " or ".join(MISPRIMES.values())
             raise InputError(f"{path}: a folder of misprimed queries must be named {named}")
-        merged.fields[f"misprimed_{kind}"] = only_text(row, "masked_misprimed")
-        if (identifier := row.fields.get(_IDENTIFIERS.get(corpus, ""))) is not None:
-            merged.fields["source_id"] = identifier
+        merged[f"misprimed_{kind}"] = only_text(row, "masked_misprimed")
+        if (identifier := row.get(_IDENTIFIERS.get(corpus, ""))) is not None:
+            merged["source_id"] = identifier
     return {
-        corpus: sorted(table.values(), key=lambda row: str(row.fields["relation"]))
-        for corpus, table in sorted(tables.items())
+        corpus: sorted(table.values(), key=lambda row: str(row["relation"])) for corpus, table in sorted(tables.items())
     }
 
 
@@ -258,9 +258,16 @@ def corpus_of(path: Path) -> str:
     raise InputError(f"{path}: the file or a folder must have the name of a corpus: {', '.join(CORPORA)}")
 
 
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, str) and value.strip():
+        return value
+    raise InputError(f"{row.location}: {name} is {'missing' if not value else repr(value)}; a text is needed")
+
+
 def only_text(row: Row, name: str) -> str:
     """The text of a field that holds a list of one text; anything else is an `InputError`."""
-    value = row.fields.get(name)
+    value = row.get(name)
     if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], str):
         found = "is missing" if value is None else f"is {value!r}"
         raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")

@@ -173,7 +173,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
     locations: dict[int, str] = {}
     pairs = []
     for row in rows:
-        number = row.fields[index]
+        number = row[index]
         if not re.fullmatch("[0-9]{1,9}", number):
             raise InputError(f"{row.location}: index {number!r} is not a whole number; it says of which type a pair is")
         item = int(number)
@@ -182,11 +182,11 @@ def read_benchmark(path: Path, source: str) -> PairSet:
                 f"{row.location}: {earlier} has the index {item}, too; give each pair its own, which says its type"
             )
         kind = KINDS[item % len(KINDS)]
-        if row.fields.get(_TYPE, kind) != kind:
-            said = f"the type is {row.fields[_TYPE]!r}, but the index {item} is that of {kind}"
+        if row.get(_TYPE, kind) != kind:
+            said = f"the type is {row[_TYPE]!r}, but the index {item} is that of {kind}"
             raise InputError(f"{row.location}: {said}; {_INDEX_OF_AUTHORS}")
         pairs.append(_pair(path, row, source, item, kind))
-    _check_triples(pairs, whole=_TYPE not in rows[0].fields)
+    _check_triples(pairs, whole=_TYPE not in rows[0])
     return PairSet(source, NEW, _with_ids(_unquoted(pairs)), file_sha256(path))
 
 
@@ -233,18 +233,18 @@ def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
     label = language = ""
     for item, row in enumerate(_rows_of(path)):
         if not label:
-            language = next((name for name in _LANGUAGES if name in row.fields), "")
-            first = row.fields.get(language)
+            language = next((name for name in _LANGUAGES if name in row), "")
+            first = row.get(language)
             label = _column(path, row, *_LABEL)
-            column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
+            column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row), ("", source))
             if other != source:
                 raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
-        if row.fields.get(language) != first:
-            said = f"the {language} is {row.fields[language]!r}, and {first!r} above"
+        if row.get(language) != first:
+            said = f"the {language} is {row[language]!r}, and {first!r} above"
             raise InputError(f"{row.location}: {said}; give a file of one language")
-        if row.fields.get(label) == NO_CONSENSUS:
+        if row.get(label) == NO_CONSENSUS:
             yield Unused.NO_LABEL
-        elif not all(row.fields[_column(path, row, *names)].strip() for names in (_TEXT, _HYPOTHESIS)):
+        elif not all(row[_column(path, row, *names)].strip() for names in (_TEXT, _HYPOTHESIS)):
             yield Unused.EMPTY
         else:
             yield _pair(path, row, source, item, "")
@@ -253,7 +253,7 @@ def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
 def _rows_of(path: Path) -> Iterator[Row]:
     """The rows of a table with tabs, or of JSON lines, as the authors of SNLI and MNLI publish them."""
     for row in records(path, form=Form(plain=True, tidy=_with_one_label)):
-        texts = {name: cell or "" for name, cell in row.fields.items() if isinstance(cell, str | None)}
+        texts = {name: cell or "" for name, cell in row.items() if isinstance(cell, str | None)}
         yield Row(texts, row.location)
 
 
@@ -289,7 +289,7 @@ def _unquoted(pairs: Iterable[_Found]) -> Iterator[_Found]:
 
 
 def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
-    text, hypothesis, label = (row.fields[_column(path, row, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
+    text, hypothesis, label = (row[_column(path, row, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
     gold = parse_label(label)
     if gold not in SOURCES[source] or label.strip().casefold() == _UNKNOWN:
         raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
@@ -312,7 +312,7 @@ def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def _column(path: Path, row: Row, *names: str) -> str:
-    header = row.fields
+    header = row
     if found := next((name for name in names if name in header), None):
         return found
     raise InputError(f"{path}:1: no column {', '.join(names)}; there are {', '.join(header)}")

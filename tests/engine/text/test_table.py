@@ -243,14 +243,12 @@ def test_lines_are_those_that_hold_anything_with_their_places(write):
     asked = stream_lines(write(b"one\n\ntwo\n\xff\n"))  # a file is read only as far as it is asked for
     assert [next(asked)[0] for _ in range(3)] == ["one", "", "two"]
     path = write('item\tcontext \tmore\r\n1\t"The\t0.5\r\n')  # quotes stay, and columns nobody asked for
-    (row,) = records(path, ["item", "context"], TABS)
-    assert (row.fields, row.location) == ({"item": "1", "context": '"The', "more": "0.5"}, f"{path}:2")
-    assert (row.text("context"), row.number("more")) == ('"The', 0.5)
+    (row,) = records(path, ["item", "context"], form=TABS)
+    assert (row, row.location) == ({"item": "1", "context": '"The', "more": "0.5"}, f"{path}:2")
 
 
 TABS = Form(plain=True)
-row = lambda path: next(records(path, form=TABS))  # noqa: E731
-CELLS = f"word\tnone\tlong\n tea \t \t{'x' * 10_001}"
+read = lambda *texts: lambda path: list(records(path, texts, form=TABS))  # noqa: E731
 PACKED = ": cannot be read ("  # as gzip, which its name promises
 BAD_FILES = [
     (read_lines, "", ":1: the file is empty"),
@@ -264,22 +262,22 @@ BAD_FILES = [
     (read_lines, "x" * (LONGEST_LINE + 1), ":1: this line has more than 1,000,000 bytes; give a "),
     (read_lines, "not packed", PACKED + "Not a gzipped file "),
     (read_lines, gzip.compress(b"cut off" * 50, mtime=0)[:-12], PACKED + "Compressed file ended "),
-    (lambda path: list(records(path, ["context"], TABS)), "item\n1\n", ": no column 'context'; it has 'item'"),
-    (row, "a\tb\n\n1\ta\tb\n", ":3: 3 fields, but the header has 2"),
-    (row, "item\tcontext\n\n", ": there is no row below the names of the columns"),
-    (lambda path: row(path).text("none"), CELLS, ":2: none is ' '; a text is needed"),
-    (lambda path: row(path).number("word"), CELLS, ":2: word is ' tea '; a number is needed"),
-    (lambda path: row(path).text("long"), CELLS, ":2: long has 10,001 characters; give a text with"),
-    (row, "{}\n{", ":2: not JSON ("),
-    (row, "{}\n[1, 2]", ":2: '[1, 2]' is not a JSON object; write one object"),
+    (read("context"), "item\n1\n", ": no column 'context'; it has 'item'"),
+    (read(), "a\tb\n\n1\ta\tb\n", ":3: 3 fields, but the header has 2"),
+    (read(), "item\tcontext\n\n", ": there is no row below the names of the columns"),
+    (read(), "{}\n", ": there is no row below the names of the columns"),
+    (read("none"), "word\tnone\n tea \t \n", ":2: none is empty; a text is needed"),
+    (read("long"), f"word\tlong\n tea \t{'x' * 10_001}", ":2: long has 10,001 characters; give a text with"),
+    (read(), '{"a": 1}\n{', ":2: not JSON ("),
+    (read(), '{"a": 1}\n[1, 2]', ":2: '[1, 2]' is not a JSON object; write one object"),
 ]
 
 
 def test_a_file_or_a_field_that_cannot_be_read_is_named(write):
-    for read, content, message in BAD_FILES:
+    for reader, content, message in BAD_FILES:
         path = write(content, "own.gz" if message.startswith(PACKED) else "own.txt")
         with pytest.raises(InputError, match=f"^{re.escape(f'{path}{message}')}"):
-            read(path)
+            reader(path)
 
 
 def test_several_files_have_names_that_differ_and_items_of_their_own(tmp_path):

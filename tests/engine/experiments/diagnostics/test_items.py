@@ -87,7 +87,7 @@ BAD = [  # a text of a table, what stands in its place, and the message
     ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\]; it must end"),
     ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),
     ("ROLE_88", "0.6\tserved", "0.6\tfed", r"ROLE-88\.tsv:2: target is 'served', but that of 1-a is 'fed'"),
-    ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number is needed"),
+    ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number from 0 to 1 is needed"),
 ]
 
 

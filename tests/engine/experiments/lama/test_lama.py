@@ -216,7 +216,9 @@ def test_lamas_conceptnet_and_squad(tmp_path):
 
 BAD = {
     r"TREx\.jsonl: the file is empty": {"TREx.jsonl": "\n \r\n"},
-    r"TREx\.jsonl:1: sub_label is missing; a text": {"TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}},
+    r"TREx\.jsonl: no column 'sub_label'; it has 'masked_sentence'": {
+        "TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}
+    },
     r":2: 'No mask\.' has no \[MASK\]; it must": {"TREx.jsonl": [OURS, OURS | {"masked_sentence": "No mask."}]},
     r":2: the same fact as in .*TREx\.jsonl:1; give each file once": {"TREx.jsonl": [OURS, OURS]},
     r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx": {"facts.jsonl": OURS},
