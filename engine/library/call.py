@@ -169,7 +169,7 @@ def _holds_data(value: Any) -> bool:
         return any(not isinstance(one, str | Path | None) for one in value.values())
     if isinstance(value, list | tuple):
         return any(isinstance(one, Mapping) for one in value)
-    return any(hasattr(value, name) for name in ("columns", "__arrow_c_stream__", "collect"))
+    return any(hasattr(value, name) for name in ("columns", "__arrow_c_stream__", "collect", "to_polars"))
 
 
 def files_in(value: Any) -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ from .table_sources import AS_USUAL, PLACE, Form, Source, in_memory, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
-# A file, a frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns.
+# A file, a frame of Polars, pandas or Arrow, a data set of the hub, a list of dictionaries, or a dictionary of columns.
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
 Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cannot be used; null where it can
 _RARE = 20  # what one of so many texts does, or fewer

@@ -57,6 +57,7 @@ _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar",
 _FRAME = "the frame"  # what messages call what is in memory
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
 _VECTORS = "it holds lists or objects without texts"
+_ON_A_LINE = "; write each object on one line, or a list of all objects"
 _NEXT = regex.compile(r"[\s,]*")
 _CSV_ERRORS = {
     "field limit": "a text of more than 131,072 characters, or a double quote that is not closed",
@@ -256,7 +257,8 @@ def _row(given: str | Mapping[Any, Any], line: int | None = None) -> Row:
         own = json_object(given, "") if isinstance(given, str) else given
         return line, each_key_once([(seen_name(name), cell) for name, cell in own.items()])
     except InputError as error:
-        return line, str(error).removeprefix(": ")
+        reason = str(error).removeprefix(": ")
+        return line, f"{reason}{_ON_A_LINE if reason.startswith('not JSON') else ''}"
 
 
 def _of_sheet(source: Source) -> Iterator[Row]:
@@ -314,12 +316,17 @@ def _of_columns(source: Source, size: int) -> Iterator[Batch]:
 
 
 def in_memory(data: Any) -> Source:
-    """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
+    """A frame of Polars, or of a library that makes one; a list of dictionaries, or a dictionary of columns.
+
+    Raises InputError if it is nothing of these.
+    """
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         return Source(_FRAME, list(data))
     try:
         if isinstance(data, pl.LazyFrame):
             return Source(_FRAME, data.collect())
+        if hasattr(data, "to_polars"):  # such as a data set of the hub
+            return Source(_FRAME, data.to_polars())
         if hasattr(data, "__arrow_c_stream__") and not hasattr(data, "iloc"):
             return Source(_FRAME, pl.DataFrame(data))
         if isinstance(data, Mapping) or hasattr(data, "columns"):

@@ -315,6 +315,19 @@ class Framed:
         return Framed(self.own)
 
 
+class OfHub:
+    """A data set as the package `datasets` has it: no columns, no stream of Arrow."""
+
+    column_names, __len__ = ["kind", "text"], lambda _: 2
+
+    def to_polars(self):
+        return pl.DataFrame({"kind": ["x", "y"], "text": ["a", "b"]})
+
+
+def test_a_data_set_of_the_hub_is_a_table():
+    assert rows_of(OfHub())[1].rows() == [("x", "a"), ("y", "b")]
+
+
 def test_an_index_with_a_name_is_a_column_as_in_the_files_that_pandas_writes():
     own = {"kind": ["x", "y"], "text": ["a", "b"]}
     assert rows_of(Framed(own, "kind"))[1].rows() == rows_of(own)[1].rows() == [("x", "a"), ("y", "b")]
@@ -366,6 +379,10 @@ WRONG = {
     "pandas columns.json": (
         '{"text": {"0": "a", "1": "b"}, "kind": {"0": 1}}',
         ':1: text is {"0": "a", "1": "b"}; a text',
+    ),
+    "over lines.json": (
+        '{"data": [\n {"text": "a"}\n]}\n',
+        ":1: not JSON (Expecting value: line 1 column 11 (char 10)); write each object on one line, or a list of all",
     ),
     "cut.json": ('[{"text": "a"},\n{"text": "b"', ": not JSON (Expecting ',' delimiter: line 2 column 13"),
     "open.json": ('[{"text": "a"}', ": not JSON (Expecting ',' delimiter: line 1 column 15"),
