@@ -143,7 +143,11 @@ BAD_ROWS = {
     "own.jsonl": (
         b'{"sentence": "a", "{t}": "b"}\nno\n\n[1]\n{"sentence": NaN}\n{"{t}": "1"}\n{"sentence": "m", "{t}": "n"}\n',
         [
-            (2, 2, "not JSON (Expecting value: line 1 column 1 (char 0))"),
+            (
+                2,
+                2,
+                "not JSON (Expecting value: line 1 column 1 (char 0)); write each object on one line, or a list of all objects",
+            ),
             (3, 4, "'[1]' is not a JSON object; write one object per line"),
             (4, 5, "sentence is missing; a text is needed"),
             (5, 6, "sentence is missing; a text is needed"),
