@@ -57,7 +57,7 @@ _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar",
 _FRAME = "the frame"  # what messages call what is in memory
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
 _VECTORS = "it holds lists or objects without texts"
-_ON_A_LINE = "; write each object on one line, or a list of all objects"
+_ON_A_LINE = "; write one object per line, or a list of them"
 _NEXT = regex.compile(r"[\s,]*")
 _CSV_ERRORS = {
     "field limit": "a text of more than 131,072 characters, or a double quote that is not closed",

@@ -382,7 +382,7 @@ WRONG = {
     ),
     "over lines.json": (
         '{"data": [\n {"text": "a"}\n]}\n',
-        ":1: not JSON (Expecting value: line 1 column 11 (char 10)); write each object on one line, or a list of all",
+        ":1: not JSON (Expecting value: line 1 column 11 (char 10)); write one object per line, or a list of them",
     ),
     "cut.json": ('[{"text": "a"},\n{"text": "b"', ": not JSON (Expecting ',' delimiter: line 2 column 13"),
     "open.json": ('[{"text": "a"}', ": not JSON (Expecting ',' delimiter: line 1 column 15"),

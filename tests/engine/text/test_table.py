@@ -146,7 +146,7 @@ BAD_ROWS = {
             (
                 2,
                 2,
-                "not JSON (Expecting value: line 1 column 1 (char 0)); write each object on one line, or a list of all objects",
+                "not JSON (Expecting value: line 1 column 1 (char 0)); write one object per line, or a list of them",
             ),
             (3, 4, "'[1]' is not a JSON object; write one object per line"),
             (4, 5, "sentence is missing; a text is needed"),
