@@ -9,7 +9,7 @@ import polars as pl
 
 from .table import open_table, part_file
 from .table_cells import NOT_TEXT
-from .table_sources import AS_USUAL, PLACE, Form
+from .table_source import AS_USUAL, PLACE, Form
 from .text_lines import MISSING, checked_length
 
 

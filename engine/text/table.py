@@ -21,7 +21,8 @@ from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
 from .table_cells import DATE, MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
 from .table_kinds import bare
-from .table_sources import AS_USUAL, PLACE, Form, Source, in_memory, sources_of
+from .table_source import AS_USUAL, PLACE, Form, Source
+from .table_sources import in_memory, parts_of, sources_of
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
@@ -254,7 +255,7 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
     for number, source in enumerate(sources):
         is_file, content, first_bad, good = isinstance(source.data, Path), hashlib.sha256(), "", 0
         sha256 = file_sha256(source.data) if is_file else ""
-        for part in source.parts(rows_per_part):
+        for part in parts_of(source, rows_per_part):
             part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
             parts.append((number, len(part)))
             bad = part[PLACE].struct.unnest().drop_nulls("reason")

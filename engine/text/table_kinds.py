@@ -1,13 +1,26 @@
 """Which kind of table a file is, by its first bytes, then its name; of other files, what the user does about them."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 
 from ..basics.errors import InputError
 from .text_lines import BYTE_ORDER_MARK, open_text
 
-CSV, TSV, JSON, PARQUET, SHEET, LIST = "CSV", "TSV", "JSON", "Parquet", "spreadsheet", "JSON list"
-ARROW, STREAM = "Arrow", "Arrow stream"
+
+class Kind(StrEnum):
+    """The kinds of tables, as messages call them."""
+
+    CSV = "CSV"
+    TSV = "TSV"
+    JSON = "JSON"
+    LIST = "JSON list"
+    PARQUET = "Parquet"
+    ARROW = "Arrow"
+    STREAM = "Arrow stream"
+    SHEET = "spreadsheet"
+
+
 HINT = "give a table as CSV, TSV, JSON lines or Parquet"
 SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
 _FIRST = 4096  # bytes that show what a file is
@@ -28,11 +41,11 @@ _AS_PARQUET = 'in Python, pandas.read_feather("FILE").to_parquet("table.parquet"
 # First bytes → which kind of table it is; or what else, and what the user does about it. Those of texts are in lower
 # case, and white space can stand before them.
 _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
-    b"PAR1": PARQUET,
-    b"ARROW1\0": ARROW,
-    b"\xff\xff\xff\xff": STREAM,
-    b"PK\x03\x04": SHEET,
-    b"\xd0\xcf\x11\xe0": SHEET,
+    b"PAR1": Kind.PARQUET,
+    b"ARROW1\0": Kind.ARROW,
+    b"\xff\xff\xff\xff": Kind.STREAM,
+    b"PK\x03\x04": Kind.SHEET,
+    b"\xd0\xcf\x11\xe0": Kind.SHEET,
     b"BZh": ("packed with bzip2", "unpack it with `bunzip2`"),
     b"\xfd7zXZ\x00": ("packed with xz", "unpack it with `unxz`"),
     b"\x28\xb5\x2f\xfd": ("packed with Zstandard", "unpack it with `unzstd`"),
@@ -46,15 +59,18 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
     **dict.fromkeys((b"<stata_dta>", b"r\x01\x01", b"r\x02\x01", b"s\x01\x01", b"s\x02\x01"), _STATA),
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), _PICKLE),
     b"FEA1": ("the first version of Feather", _AS_PARQUET),
-    b"SQLite format 3": ("a database of SQLite", "write the table of it as CSV, such as with `sqlite3 -csv -header`"),
+    b"SQLite format 3": (
+        "a database of SQLite",
+        "write the table of it as CSV, such as with `sqlite3 -csv -header`",
+    ),
     b"%PDF": ("a PDF", HINT),
     b"{\\rtf": ("a document (RTF)", HINT),
     **dict.fromkeys((b"<html", b"<!doctype", b"<table"), _PAGE),
     b"<?xml": ("XML", SHEET_HINT),
 }
-IN_FOLDERS = {".csv": CSV, ".tsv": TSV, ".jsonl": JSON, ".ndjson": JSON, ".parquet": PARQUET}
-IN_FOLDERS |= {".arrow": ARROW, ".feather": ARROW, ".xlsx": SHEET, ".ods": SHEET}
-_BY_NAME = {**IN_FOLDERS, ".tab": TSV, ".json": JSON}
+IN_FOLDERS = {".csv": Kind.CSV, ".tsv": Kind.TSV, ".jsonl": Kind.JSON, ".ndjson": Kind.JSON, ".parquet": Kind.PARQUET}
+IN_FOLDERS |= {".arrow": Kind.ARROW, ".feather": Kind.ARROW, ".xlsx": Kind.SHEET, ".ods": Kind.SHEET}
+_BY_NAME = {**IN_FOLDERS, ".tab": Kind.TSV, ".json": Kind.JSON}
 # What can be a table, too; in a folder, other files have such names more often.
 MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip", ".rds", ".rdata", ".sav", ".dta", ".pkl"}
 
@@ -73,10 +89,10 @@ def kind_of(path: Path) -> str:
     if isinstance(found, tuple):
         what, remedy = found
         raise InputError(f"{path}: this is {what}; {remedy.replace('FILE', path.name)}")
-    kind = found or _BY_NAME.get(bare(path).suffix.lower(), JSON if text.startswith(b"{") else CSV)
-    if not found and kind in {PARQUET, ARROW, SHEET}:
+    kind = found or _BY_NAME.get(bare(path).suffix.lower(), Kind.JSON if text.startswith(b"{") else Kind.CSV)
+    if not found and kind in {Kind.PARQUET, Kind.ARROW, Kind.SHEET}:
         raise InputError(f"{path}: no {kind} file, although its name ends in {path.suffix}; {HINT}")
-    return LIST if kind == JSON and text.startswith(b"[") else kind
+    return Kind.LIST if kind == Kind.JSON and text.startswith(b"[") else kind
 
 
 def bare(path: Path) -> Path:

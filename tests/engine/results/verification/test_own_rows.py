@@ -12,7 +12,7 @@ from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import can_repeat, check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
-from negengine.engine.text import table, table_cells, table_sources, text_lines
+from negengine.engine.text import table, table_cells, table_sources, table_text, text_lines
 
 NFD = unicodedata.normalize("NFD", "nié")
 HEADER = "sentence,target,group,item\n"
@@ -71,7 +71,7 @@ FAULTS = {
     "late.jsonl": (table_sources, "column_of", as_first),
     "fractions.jsonl": (table_sources, "column_of", whole),
     "twice.jsonl": (text_lines, "each_key_once", dict),
-    "joined.csv": (table_sources, "is_header", lambda *_: False),
+    "joined.csv": (table_text, "is_header", lambda *_: False),
     "unpaired.csv": (table_cells, "MISSING", ("",)),
 }
 
