@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, ClassVar
 
 import polars as pl
@@ -95,7 +96,14 @@ class Columns(RequestColumns):
             .when(odd)
             .then(pl.lit(f"{self.wanted} is ") + judged + "; yes or no is needed, or nothing")
         )
-        return rows.select(reason.alias("reason")).to_series()
+        same = (self._same_word(*two) for two in combinations(self.targets, 2))
+        return rows.select(reason=pl.coalesce(reason, *same)).to_series()
+
+    @staticmethod
+    def _same_word(one: str, other: str) -> pl.Expr:
+        word, second = (pl.col(name).str.strip_chars() for name in (one, other))
+        said = pl.concat_str(pl.lit(f"{one} and {other} are the same word, "), word, pl.lit("; give two that differ"))
+        return pl.when(word == second).then(said)
 
     def refuse_unknown(self, table: str, labels: Labels) -> None:
         """InputError for a value of `--unwanted` that no row has."""

@@ -336,6 +336,13 @@ def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compar
     assert found["all", "logprob", condition]["n"] == 6
 
 
+def test_a_row_whose_two_targets_are_one_word_is_refused(ask):
+    """Of one word, none is preferred: the row would count as if the second one were."""
+    alike = FRAME.with_columns(other=pl.when(pl.col("item") == 3).then(pl.lit("Fish ")).otherwise("other"))
+    with pytest.raises(InputError, match="row 5: target and other are the same word, Fish; give two that differ"):
+        ask(alike, target=["target", "other"])
+
+
 def test_names_of_groups_and_columns_are_never_read_as_structure(ask):
     frame = FRAME.with_columns(
         group=pl.col("group").replace("affirmative", "bird vs fish"), row=pl.lit("r"), logprob=pl.lit(1)
