@@ -49,7 +49,8 @@ from .folder import STAGED, publish, remove_left, workspace_beside
 from .graph import Graph
 from .inventory import Inventory, load_counted, load_model
 from .observe import channel_peaks, count_flops
-from .parity import DisagreesError, Parity, Reference, compare, compare_prefixes, compare_trees, reference_of
+from .parity import DisagreesError, Parity, Reference, compare, reference_of
+from .parity_shared import compare_prefixes, compare_trees
 from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet

@@ -18,7 +18,6 @@ from transformers import PreTrainedModel
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.inference.exported import FP16, HIDDEN
-from ..engine.inference.trees import LONGEST_TREE, trees
 from .observe import Feeds, open_session, told_in_one_line
 from .passes.half import HEADROOM, LARGEST
 from .samples import USUAL, Batch, Sample, batches, whole
@@ -28,8 +27,7 @@ from .worth import close_calls
 TOLERANCE = 1e-4
 FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
 _MOST_TIMES = 10  # but no more than so many times the tolerance: a reference that is further off proves nothing
-_ROWS = 64  # tokens of a text whose log-probabilities are compared, about
-_SHARED = 150  # tokens of a text, whose beginning is then longer than a sentence
+ROWS = 64  # tokens of a text whose log-probabilities are compared, about
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
 Part = TypeVar("Part")
@@ -88,7 +86,7 @@ class Reference:
                 (one,) = batches(self.samples, [number])
                 ((_, exact, further),) = _logits(model, self.samples, one, rows, self.name)
                 wanted, tokens = self.by_sample[number], self.tokens.get(number)
-                apart = _difference(wanted, exact).max(initial=0, where=_counts(wanted, self.has_token))
+                apart = difference_of(wanted, exact).max(initial=0, where=_counts(wanted, self.has_token))
                 chances = _logprobs(further, self.samples[number], tokens.rows) if tokens else np.zeros(0)
                 off = np.abs(tokens.logprobs - chances) if tokens else chances
                 self._floors[number] = float(apart), float(off.max(initial=0))
@@ -106,7 +104,7 @@ def reference_of(
     longest: int = 0,
 ) -> Reference:
     """Run PyTorch on the samples; the tokens of a language model's tokenizer have these numbers."""
-    rows = {number: _asked(samples[number]) for number in (_some(samples) if is_causal else ())}
+    rows = {number: _asked(samples[number]) for number in (some_of(samples) if is_causal else ())}
     tokens: dict[int, Tokens] = {}
 
     def has_token(width: int) -> NDArray[np.bool_]:
@@ -119,7 +117,7 @@ def reference_of(
         for number, logits, further in _logits(model, samples, batch, rows, name):
             found[number] = logits
             if number in rows:
-                allowed = _allowed(further, has_token(further.shape[1])).min(axis=1, initial=np.inf)
+                allowed = allowed_of(further, has_token(further.shape[1])).min(axis=1, initial=np.inf)
                 tokens[number] = Tokens(rows[number], _logprobs(further, samples[number], rows[number]), allowed)
         return found
 
@@ -169,31 +167,18 @@ def on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Fo
         torch.set_num_threads(threads)
 
 
-def _some(samples: Sequence[Sample]) -> list[int]:
+def some_of(samples: Sequence[Sample]) -> list[int]:
     """The numbers of the samples whose tokens are compared too: drawn texts, long inputs, and some others."""
     own = whole(samples)
-    return sorted({*own[::9], *(at for at in own if samples[at].is_known or len(samples[at].ids) > _ROWS)})
-
-
-def _few(reference: Reference) -> list[int]:
-    """Those of `_some` that show how beginnings are shared: a third of the shorter ones, and the longest of them.
-
-    Of longer ones the longest that the export takes, and both sides of each length from which a family treats positions
-    differently, which are neighbours. All others would show only what the graph without sharing has shown.
-    """
-    samples, longest = reference.samples, reference.longest
-    lengths = {number: len(samples[number].ids) for number in _some(samples)}
-    shorter, there = [number for number, own in lengths.items() if own <= _SHARED], {*lengths.values()}
-    longer = (at for at, own in lengths.items() if own > _ROWS and (own == longest or there & {own - 1, own + 1}))
-    return sorted({*shorter[::3], max(shorter, key=lengths.__getitem__), *longer})
+    return sorted({*own[::9], *(at for at in own if samples[at].is_known or len(samples[at].ids) > ROWS)})
 
 
 def _asked(sample: Sample) -> NDArray[np.int64]:
     """The rows whose following tokens are compared, from the first to the last but one of a text."""
-    return np.unique(np.linspace(0, len(sample.ids) - 2, _ROWS).astype(np.int64))
+    return np.unique(np.linspace(0, len(sample.ids) - 2, ROWS).astype(np.int64))
 
 
-def _wrong_tokens(found: Logits, wanted: Tokens, floor: float, length: int) -> str:
+def wrong_tokens(found: Logits, wanted: Tokens, floor: float, length: int) -> str:
     """What is wrong with log-probabilities, float32 [n]; empty if nothing is."""
     off, allowed = np.abs(found - wanted.logprobs), _with_floor(wanted.allowed, floor)
     if (off <= allowed).all():
@@ -203,62 +188,13 @@ def _wrong_tokens(found: Logits, wanted: Tokens, floor: float, length: int) -> s
     return f"{said}, on an input of {length} tokens"
 
 
-def compare_trees(graph: Path, vocabulary: Path, reference: Reference) -> None:
-    """Compare log-probabilities of a graph that reads trees with PyTorch's; an InputError if one is off by too much.
-
-    A text that shares its first half stands beside each sample.
-    """
-    first, second = (open_session(graph.name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
-    for number in _few(reference):
-        ids, wanted = reference.samples[number].ids, reference.tokens.get(number)
-        if wanted is None or not 2 <= len(ids) <= LONGEST_TREE:
-            continue
-        texts = sorted([ids[:-1], np.append(ids[: len(ids) // 2], ids[-2])], key=list)
-        (run,) = trees(texts, 2 * len(ids))
-        own = run.row[[len(text) for text in texts].index(len(ids) - 1), wanted.rows]
-        with told_in_one_line(graph.name, f"running the graph on {len(ids)} tokens"):
-            (hidden,) = first.run([HIDDEN], run.feeds())
-            feeds = {HIDDEN: hidden[0, own], "following_id": ids[wanted.rows + 1]}
-            (found,) = second.run(["token_logprobs"], feeds)
-        if _wrong_tokens(found, wanted, 0, len(ids)):
-            floor = reference.floors([number])[number][1]
-            if said := _wrong_tokens(found, wanted, floor, len(ids)):
-                raise InputError(f"{graph.name}: {said}")
-
-
-def compare_prefixes(graph: Path, reference: Reference) -> None:
-    """Compare a graph that computes a common beginning of sentences once with PyTorch's logits.
-
-    Each sample is divided in the middle, or before its row; if it is short, its second half stands in the batch twice.
-    """
-    session = open_session(graph.name, str(graph), ort.SessionOptions())
-    for number in _few(reference):
-        sample, wanted = reference.samples[number], reference.by_sample[number]
-        middle = min(len(sample.ids) // 2, sample.position or 0)
-        if middle < 1:
-            continue
-        times = 2 if len(sample.ids) <= _ROWS else 1
-        feeds = {
-            "prefix_ids": sample.ids[None, :middle],
-            "suffix_ids": np.repeat(sample.ids[None, middle:], times, axis=0),
-            "mask_position": np.full(times, sample.position, np.int32),
-            "expected_id": np.zeros(times, np.int32),
-        }
-        with told_in_one_line(graph.name, f"running it on {len(sample.ids)} tokens"):
-            (logits,) = session.run(["logits"], feeds)
-        difference = _difference(logits, wanted)
-        if not (difference <= _allowed(wanted, reference.has_token)).all():
-            said = f"|Δlogit| {difference.max():.2g} on {len(sample.ids)} tokens"
-            raise InputError(f"{graph.name} disagrees with PyTorch: {said}")
-
-
-def _difference(found: Logits, wanted: NDArray[Any]) -> NDArray[Any]:
+def difference_of(found: Logits, wanted: NDArray[Any]) -> NDArray[Any]:
     """|Δlogit|; 0 where both are the same infinity, as of a row that a model excludes."""
     with np.errstate(invalid="ignore"):
         return np.where(found == wanted, np.float32(0), np.abs(found - wanted))
 
 
-def _allowed(wanted: Logits, has_token: NDArray[np.bool_]) -> Logits:
+def allowed_of(wanted: Logits, has_token: NDArray[np.bool_]) -> Logits:
     """The largest |Δlogit| that is accepted of each of PyTorch's logits, float32 [rows, K].
 
     A row is measured by its tokens that can have a probability. Padded rows of a vocabulary and excluded tokens may
@@ -353,7 +289,7 @@ def _compared(
             tokens, ids = reference.tokens[number], reference.samples[number].ids
             feeds = {HIDDEN: found[number].hidden, "following_id": ids[tokens.rows + 1]}
             (logprobs,) = session.run(["token_logprobs"], feeds)
-            said = _wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, len(ids))
+            said = wrong_tokens(logprobs, tokens, floors[number][1] if floors else 0, len(ids))
             found[number] = replace(found[number], wrong=said)
     return found
 
@@ -376,11 +312,11 @@ def _logits_compared(
         wanted, length = np.concatenate(parts), batch.feeds["input_ids"].shape[1]
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
         floor = [floors[number][0] if floors else 0.0 for number, own in zip(numbers, parts, strict=True) for _ in own]
-        each = _with_floor(_allowed(wanted, reference.has_token), np.array(floor)[:, None])
+        each = _with_floor(allowed_of(wanted, reference.has_token), np.array(floor)[:, None])
         asked_for = np.concatenate([_expected(samples[number], reference.by_sample[number]) for number in numbers])
         logits, decisions, hidden = _run(session, batch.feeds, asked_for, reference.name, with_hidden=with_hidden)
         given = as_cuda_rounds(logits) if graph.name == FP16 else logits
-        apart, true, best = _difference(given, wanted), wanted if is_exact else logits, given.argmax(axis=1)
+        apart, true, best = difference_of(given, wanted), wanted if is_exact else logits, given.argmax(axis=1)
         allowed = each[rows, top]
         difference, limit = apart.max(axis=1), each if is_exact else np.finfo(np.float32).max
         wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, asked_for, true, decisions, allowed)

@@ -26,7 +26,7 @@ from negengine.engine.inference.precision import open_models
 from negengine.engine.library.model import export, load
 from negengine.export import build as building
 from negengine.export import checkpoint as reading
-from negengine.export import families, needs, optimum_trace, parity
+from negengine.export import families, needs, optimum_trace, parity, parity_shared
 from negengine.export.build import build
 from negengine.export.drawn import drawn
 from negengine.export.folder import publish, remove_left, workspace_beside
@@ -284,7 +284,7 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
 def test_sharing_is_compared_on_both_sides_of_where_positions_change_and_at_the_end(lengths, longest, shared):
     samples = [Sample(np.zeros(length, np.int32), 1) for length in [12, 13, 14, *lengths]]
     known = parity.Reference(samples, np.zeros(0), np.ones(1, bool), {}, lambda: None, "llama", longest)
-    assert {len(samples[number].ids) for number in parity._few(known)} - {*range(64)} == shared
+    assert {len(samples[number].ids) for number in parity_shared.samples_of(known)} - {*range(64)} == shared
 
 
 def test_a_drawn_text_shows_what_its_beginnings_show_and_pytorch_computes_them_once(tmp_path, monkeypatch):
