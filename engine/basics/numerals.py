@@ -7,7 +7,7 @@ FRACTION, PERCENT, POINTS = "fraction", "%", "percentage points"
 """Units of shares. Frames, files and formats for machines have fractions; only what a person reads has hundredths.
 
 Some columns of the Self-Contained Negation Test are in hundredths in all files: `repetition_rate`, `drop…`, `ratio…`.
-A column `drop` of another experiment would have that unit, too. GH22's `drop@RANK` is a fraction.
+Everywhere, a column whose name begins with `drop` is in percentage points; a fraction is a `difference`.
 """
 TIMES_100 = "× 100"  # the unit of a correlation, which is not a share
 HUNDREDTHS = frozenset({PERCENT, POINTS, TIMES_100})

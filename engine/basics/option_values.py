@@ -37,7 +37,8 @@ def _kinds(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Iterator[tu
     origin, inner = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
         for one in inner:
-            yield from _kinds(one, words, bounds)
+            if one is not str or Path not in inner:
+                yield from _kinds(one, words, bounds)
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         yield types.GenericAlias(dict, (str, _union(dict(_kinds(inner[1], words, bounds))))), "a table"
     elif isinstance(origin, type) and issubclass(origin, Sequence):
@@ -47,7 +48,7 @@ def _kinds(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Iterator[tu
     elif words and isinstance(hint, type) and issubclass(hint, str | Path):
         yield Literal[tuple(words)], f"one of {', '.join(words)}"
     elif hint in {str, Path}:
-        yield Annotated[str, msgspec.Meta(min_length=1)], "a text"
+        yield Annotated[str, msgspec.Meta(min_length=1 if hint is Path else 0)], "a text"
     elif hint in {int, float}:
         least = "" if bounds.ge is None else f" of at least {bounds.ge}"
         most = "" if bounds.le is None else f" and at most {bounds.le}"

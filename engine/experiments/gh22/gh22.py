@@ -194,7 +194,7 @@ class Gh22Run(RequestedRun):
             rates = [
                 Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
             ]
-            drops = [Values(f"rank {i}", f"drop@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
+            drops = [Values(f"rank {i}", f"difference@{i}", interval=True, tested=True, style=POINTS) for i in ranks]
             made += [
                 View(
                     f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb)",
@@ -215,7 +215,7 @@ class Gh22Run(RequestedRun):
                     ("pattern",),
                     [Column("n°", "pattern"), *drops],
                     where=own,
-                    also={"metric": pl.format("drop@{}", split["rank"]), "pattern": split["number"]},
+                    also={"metric": pl.format("difference@{}", split["rank"]), "pattern": split["number"]},
                     compares=True,
                     test="McNemar's exact test; name–profession pairs are independent",
                 ),

@@ -74,6 +74,13 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
         ng.reproduce(scored_run, scored_run)
 
 
+def test_a_run_with_settings_that_are_empty_texts_is_made_again(model, tmp_path):
+    table = {"prefix": ["He said: ", "She said: "], "good": ["yes.", "no."], "bad": ["yet.", "not."]}
+    pl.DataFrame(table).write_csv(tmp_path / "a.csv")
+    run = ng.likelihood(model, tmp_path / "a.csv", joiner="", output=tmp_path / "run", progress=False)
+    assert ng.reproduce(run.folder, tmp_path / "again", progress=False).is_same
+
+
 def test_other_results_are_told_by_file_and_column(scores, other_scores):
     runs = scores.folder, other_scores.folder
     found = [*reproduction.compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)]

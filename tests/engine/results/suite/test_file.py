@@ -118,6 +118,15 @@ def test_a_person_is_told_where_another_number_could_be_the_step(tmp_path):
     assert read(tmp_path, entry + "steps = [3, 4]\n" + PROBE).notes == []
 
 
+def test_a_setting_can_be_the_text_without_letters_that_its_experiment_takes(tmp_path):
+    own = '[[probe]]\nprobe = "likelihood"\ndata = "a.csv"\nprefix = ""\njoiner = ""\n'
+    (probe,) = read(tmp_path, MODEL + own).probes
+    assert (probe.settings["prefix"], probe.settings["joiner"]) == ("", "")
+    for empty in ('data = ""', 'published = ""'):
+        with pytest.raises(InputError, match=r"own\.toml:\d: \w+ is ''; a text( or a table)? is needed"):
+            read(tmp_path, MODEL + re.sub(r"data.*" if "data" in empty else "prefix.*", empty, own))
+
+
 MODEL = '[[model]]\nmodel = "mini"\n'
 PROBE = '[[probe]]\nprobe = "select"\n'
 FAULTS = [
