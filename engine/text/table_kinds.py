@@ -37,6 +37,12 @@ _PICKLE = (
     "a pickle of Python, which can run code",
     'in Python, pandas.read_pickle("FILE").to_parquet("table.parquet") makes a Parquet file of it',
 )
+_NUMPY = (
+    "a file of NumPy",
+    'in Python, give them names: pandas.DataFrame({"sentence": …}).to_parquet("table.parquet")',
+)
+_DOCUMENT = "copy its table into a spreadsheet, and " + SHEET_HINT
+_YAML = ("YAML", 'in Python, pandas.DataFrame(yaml.safe_load(open("FILE"))).to_csv("table.csv") makes a CSV of a list')
 _AS_PARQUET = 'in Python, pandas.read_feather("FILE").to_parquet("table.parquet") makes a Parquet file of it'
 # First bytes → which kind of table it is; or what else, and what the user does about it. Those of texts are in lower
 # case, and white space can stand before them.
@@ -63,16 +69,32 @@ _BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
         "a database of SQLite",
         "write the table of it as CSV, such as with `sqlite3 -csv -header`",
     ),
-    b"%PDF": ("a PDF", HINT),
-    b"{\\rtf": ("a document (RTF)", HINT),
+    b"%PDF": ("a PDF", _DOCUMENT),
+    b"{\\rtf": ("a document (RTF)", _DOCUMENT),
+    b"\x89HDF": (
+        "a file of HDF5",
+        'in Python, pandas.read_hdf("FILE").to_parquet("table.parquet") makes a table of it',
+    ),
+    b"MATLAB 5.0": ("data of MATLAB", 'in MATLAB, writetable(TABLE, "table.csv") makes a CSV of a table'),
+    b"\x93NUMPY": _NUMPY,
     **dict.fromkeys((b"<html", b"<!doctype", b"<table"), _PAGE),
     b"<?xml": ("XML", SHEET_HINT),
+}
+# The ending of a name, of files whose first bytes do not say what they are.
+_BY_ENDING: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys((".docx", ".doc", ".odt", ".pages", ".pptx"), ("a document", _DOCUMENT)),
+    ".numbers": ("a spreadsheet of Numbers", "export it there as CSV (UTF-8) or as Excel"),
+    ".npz": _NUMPY,
+    **dict.fromkeys((".yaml", ".yml"), _YAML),
+    ".sas7bdat": ("a file of SAS", 'in Python, pandas.read_sas("FILE").to_csv("table.csv") makes a CSV of it'),
+    ".tar": ("an archive (tar)", "unpack it, and give its folder"),
 }
 IN_FOLDERS = {".csv": Kind.CSV, ".tsv": Kind.TSV, ".jsonl": Kind.JSON, ".ndjson": Kind.JSON, ".parquet": Kind.PARQUET}
 IN_FOLDERS |= {".arrow": Kind.ARROW, ".feather": Kind.ARROW, ".xlsx": Kind.SHEET, ".ods": Kind.SHEET}
 _BY_NAME = {**IN_FOLDERS, ".tab": Kind.TSV, ".json": Kind.JSON}
+DIGESTS = "digests.json"  # of the files of a data set: ours, beside them
 # What can be a table, too; in a folder, other files have such names more often.
-MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip", ".rds", ".rdata", ".sav", ".dta", ".pkl"}
+MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip", ".rds", ".rdata", ".sav", ".dta", ".pkl", ".numbers"}
 
 
 def kind_of(path: Path) -> str:
@@ -84,6 +106,8 @@ def kind_of(path: Path) -> str:
     text = first.removeprefix(BYTE_ORDER_MARK).lstrip()
     begins = (first, text.lower())
     found = next((kind for begin, kind in _BY_BYTES.items() if any(own.startswith(begin) for own in begins)), "")
+    if not found or found == Kind.SHEET:
+        found = _BY_ENDING.get(bare(path).suffix.lower(), found)
     if not found and first.count(0) * _ZEROS > len(first):
         found = ("no text", HINT)
     if isinstance(found, tuple):

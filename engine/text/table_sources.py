@@ -19,7 +19,7 @@ from polars.exceptions import PanicException, PolarsError
 from ..basics.errors import InputError, first_line, needs_extra
 from ..basics.reading import files_below, is_folder, open_regular, paths_in
 from .table_cells import EXACT, checked_names, column_of, listed
-from .table_kinds import HINT, IN_FOLDERS, MAYBE, SHEET_HINT, Kind, bare, kind_of
+from .table_kinds import DIGESTS, HINT, IN_FOLDERS, MAYBE, SHEET_HINT, Kind, bare, kind_of
 from .table_source import PLACE, PLACES, Form, Row, Source
 from .table_text import below, of_delimited, of_json, of_list, row_of
 from .text_lines import MOST_TABLE
@@ -158,11 +158,12 @@ def sources_of(path: Path, form: Form) -> Iterator[list[Source]]:
         return
     with TemporaryDirectory(prefix="negengine-zip-") as unpacked:
         paths = paths_in(path) if kind == "folder" else _unpacked(path, Path(unpacked))
-        shown = [own for own in paths if own.name[0] != "." and not own.name.startswith("~$")]
-        found = [own for own in shown if bare(own).suffix.lower() in IN_FOLDERS]
+        shown = [own for own in paths if not own.name.startswith((".", "~$")) and own.name != DIGESTS]
+        found = [own for own in shown if _is_table(own)]
         ending = f"the name of a table in it ends in {', '.join(IN_FOLDERS)}"
         if not found:
-            raise InputError(f"{path}: this {kind} does not hold a table; {ending}")
+            inner = " or ".join(str(own) for own in shown if kind == "folder" and _holds_tables(own))
+            raise InputError(f"{path}: this {kind} does not hold a table; {f'give {inner}' if inner else ending}")
         if twice := [own.name for own, other in pairwise(found) if own.name == other.name]:
             raise InputError(f"{path}: two files have the name {twice[0]!r}; unpack it and give one folder")
         sources = [Source(str(path / own.name), own, form) for own in found]
@@ -170,6 +171,15 @@ def sources_of(path: Path, form: Form) -> Iterator[list[Source]]:
         if left:
             sources[0].notes.append(f"not read: {', '.join(own.name for own in left)}; {ending}")
         yield sources
+
+
+def _is_table(path: Path) -> bool:
+    return path.name[0] != "." and bare(path).suffix.lower() in IN_FOLDERS
+
+
+def _holds_tables(path: Path) -> bool:
+    """Whether a path is an archive, or a folder with a table."""
+    return path.suffix.lower() == ".zip" or (is_folder(path) and any(map(_is_table, paths_in(path))))
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:

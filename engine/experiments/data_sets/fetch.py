@@ -20,8 +20,9 @@ from ...basics.atomic import json_bytes, unwritable, write_bytes
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...basics.reading import file_sha256, is_file
+from ...text.table_kinds import DIGESTS
 from ..lama.facts import merge
-from .sources import DIGESTS, REGISTRY, Source, source
+from .sources import REGISTRY, Source, source
 
 HOST = "https://codeload.github.com"
 LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have at most some tens of MB

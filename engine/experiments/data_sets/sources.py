@@ -12,11 +12,11 @@ import pooch
 from ...basics.errors import InputError, did_you_mean
 from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
 from ...library.shown import Shown
+from ...text.table_kinds import DIGESTS
 from ...views import Column, Table
 
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
-DIGESTS = "digests.json"
 _SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}
 
 

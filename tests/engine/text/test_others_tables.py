@@ -428,7 +428,18 @@ OTHERS = {
     "own.csv": (pickle.dumps(WANTED, 2), "a pickle of Python"),  # whatever its name
     "own.feather": (b"FEA1" + bytes(90), "the first version of Feather; in Python, pandas.read_feather("),
     "own.db": (b"SQLite format 3\0" + bytes(90), "a database of SQLite; write the table of it as CSV"),
-    "own.sas7bdat": (bytes(90) + b"SAS FILE", "no text; give a table as CSV, TSV, JSON lines or Parquet"),
+    "own.sas7bdat": (bytes(90) + b"SAS FILE", 'a file of SAS; in Python, pandas.read_sas("own.sas7bdat")'),
+    "own.bin": (bytes(90), "no text; give a table as CSV, TSV, JSON lines or Parquet"),
+    "own.docx": (b"PK\3\4" + bytes(90), "a document; copy its table into a spreadsheet, and save the sheet as"),
+    "own.DOC": (b"\xd0\xcf\x11\xe0" + bytes(90), "a document; copy its table into a spreadsheet"),
+    "own.pdf": (b"%PDF-1.7\n", "a PDF; copy its table into a spreadsheet, and save the sheet as"),
+    "own.numbers": (b"PK\3\4" + bytes(90), "a spreadsheet of Numbers; export it there as CSV"),
+    "own.npz": (b"PK\3\4" + bytes(90), "a file of NumPy; in Python, give them names: pandas.DataFrame("),
+    "own.npy": (b"\x93NUMPY\1\0" + bytes(90), "a file of NumPy; in Python"),
+    "own.yaml": ("- text: a\n  kind: x\n", 'YAML; in Python, pandas.DataFrame(yaml.safe_load(open("own.yaml")))'),
+    "own.h5": (b"\x89HDF\r\n" + bytes(90), 'a file of HDF5; in Python, pandas.read_hdf("own.h5")'),
+    "own.mat": (b"MATLAB 5.0 MAT-file", "data of MATLAB; in MATLAB, writetable("),
+    "own.tar": (b"own.csv" + bytes(90), "an archive (tar); unpack it, and give its folder"),
     "own.xls": ("\n<TABLE><tr><td>text</td></tr></table>", "a page of the web; save the sheet as"),
 }
 
@@ -516,6 +527,16 @@ def test_files_of_a_folder_keep_their_names_apart_and_hidden_ones_are_left_alone
         write("text\na\n", name)
     [note] = open_table(tmp_path).notes
     assert note.startswith(f"{tmp_path / 'dev.csv'}: not read: dev.txt, info.json, more; the name of a table")
+
+
+def test_a_folder_without_a_table_names_those_within_and_our_own_file_is_not_told(write, tmp_path):
+    folder = tmp_path / "own"
+    for name in ("data", "empty", "__MACOSX"):
+        (folder / name).mkdir(parents=True)
+    for name in ("data/a.csv", "data/digests.json", "__MACOSX/._a.csv", "README.md"):
+        (folder / name).write_text("text\na\n")
+    assert refusal(folder, labels=()) == f"{folder}: this folder does not hold a table; give {folder / 'data'}"
+    assert rows_of(folder / "data", labels=())[0].notes == ()
 
 
 def test_an_archive_is_the_folder_that_is_in_it(write, tmp_path):
