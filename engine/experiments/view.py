@@ -206,6 +206,7 @@ class Chart:
     unit: str = "%"  # of the scaled values
     compares: bool = False  # as in `View`
     notes: Sequence[str] = ()
+    guide: float | None = None  # a value, scaled, that a dashed line marks; the caption says what it is
 
     def figure(self, run: SummaryRun, table: Table | None = None) -> Figure:
         counted = run.labelled.filter(COMPARES if self.compares else ~COMPARES, self.where)
@@ -232,6 +233,7 @@ class Chart:
         plot = Points(
             points, x="value", y="place", low="low", high="high", series="source" if several else None,
             panel=self.panel, title=self.title, unit=self.unit, domain=self.domain, zero=self.zero, n="n",
+            guide=self.guide,
         )  # fmt: skip
         wide = self.panel is not None and points[self.panel].n_unique() > 1
         small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"

@@ -78,6 +78,7 @@ class Points(Plot):
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
     n: str | None = None  # column with the number of items of each value
+    guide: float | None = None  # a value that a dashed line marks; the caption says what it is
 
     @property
     def axis(self) -> str:
@@ -111,6 +112,10 @@ class Points(Plot):
             ends = (alt.X(f"{_name(self.low)}:Q", title=title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
+        if self.guide is not None:
+            once = alt.Chart().transform_aggregate(marks="count()")  # and not for each mark, one upon the other
+            dashed = once.mark_rule(strokeDash=[4, 3], opacity=0.5, color=INK, aria=False)
+            layers.insert(0, dashed.encode(alt.X(datum=self.guide, type="quantitative", title=title, scale=scale)))
         drawn: Any = alt.layer(*layers, data=data).properties(
             height=alt.Step(max(17 if len(names) == 1 else 9, (5 + 12 * lines) // len(names)))
         )

@@ -70,6 +70,11 @@ _PAIRS = View(
         f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
     ],
 )
+_RIGHT = replace(
+    ACCURACIES,
+    caption=f"Accuracy in each group; the dashed line is chance, {100 * _CHANCE:.0f} %.",
+    guide=100 * _CHANCE,
+)
 _LOGARITHM: Mapping[str, Any] = {"decimals": 2, "unit": "natural logarithm"}
 _PROBABLE = replace(
     ACCURACIES,
@@ -361,7 +366,7 @@ class Likelihood(TableRequested):
         if row is None:
             return [Section("Results", ["No pair can be judged."], tables=run.tables(), notes=run.remarks())]
         if run.columns.has_pairs:
-            title, chart = "Is the good sentence the more probable one?", ACCURACIES
+            title, chart = "Is the good sentence the more probable one?", _RIGHT
             said = [
                 f"The good sentence is the more probable one in {percent(row['value'])} % of {row['n']:,} pairs.",
                 "A model that guesses is right in 50 %.",

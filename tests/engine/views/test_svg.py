@@ -86,6 +86,16 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
         assert len(re.findall("<path|<line", with_them)) > len(re.findall("<path|<line", without))
 
 
+@pytest.mark.parametrize(("name", "charts"), [("points", 1), ("points with series", 1), ("points in panels", 4)])
+def test_a_guide_is_one_dashed_line_in_each_chart_within_the_axis(name, charts):
+    plot = replace(PLOTS[name], guide=8.0, domain=None)
+    root = XML(for_page(figure(plot), "f1"))
+    dashed = [own for own in root.iter(f"{SVG}line") if own.get("stroke-dasharray")]
+    assert len(dashed) == charts
+    assert "8" in {own.text for own in root.iter(f"{SVG}text")}
+    assert "stroke-dasharray" not in for_page(figure(replace(plot, guide=None)), "f1")
+
+
 def test_a_long_name_has_lines_and_a_picture_room_for_another_font_with_white_behind_all_of_it():
     data = pl.DataFrame({"y": [NAME, "b"], "x": [0.0, 100.0], "n": [20, 30]})
     plot = Points(data, x="x", y="y", title="rate", n="n")

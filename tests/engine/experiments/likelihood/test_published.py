@@ -154,6 +154,8 @@ def test_published_accuracies_stand_beside_those_of_the_same_pairs(causal_model,
     [table] = run.tables()
     assert [column.heading for column in table.columns][-3:] == ["chance", "lstm", "gpt2"]
     assert set(table.frame["chance"]) == {0.5}
+    [drawn] = Likelihood.sections(run)[0].figures
+    assert (drawn.plot.guide, "the dashed line is chance, 50 %" in drawn.caption) == (50, True)
     shown = {
         (row["column"], row["split"]): (row["published lstm"], row["published gpt2"]) for row in table.frame.to_dicts()
     }
