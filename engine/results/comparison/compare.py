@@ -172,7 +172,7 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
         Column("neither", "neither"),
     ]
     notes = ["`negengine view RUN RUN` shows these items with both answers"]
-    title = "In how many items both models, one or neither is right"
+    title = "How many items count in the rates of both models, one or neither"
     return Table(title, shown, columns, notes=notes, texts=texts_of(shown))
 
 
@@ -199,7 +199,7 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     crossed, mixed = frame["crossed"].null_count() < len(frame), frame["unit"].n_unique() > 1
     tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
-        f"{n}clusters: {range_} {clusters}",
+        f"{n}clusters ({clusters}): {range_}",
         *[f"differences of rates: in {POINTS} here, fractions in files; of other numbers: in their own unit"] * mixed,
         f"{_DETECTABLE}: true differences of this size or more are found with 80 % power (5 %, two-sided)",
         correction_note(frame, f"by sign flips of clusters{tests}", ""),

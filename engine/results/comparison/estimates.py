@@ -254,7 +254,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Se
         in_clusters = bool((own["clusters"] < own["n"]).any())
         counts: list[int] = own["clusters"].unique().sort().to_list()
         many = " to ".join(f"{end:,}" for end in dict.fromkeys((counts[0], counts[-1])))
-        notes += [*[f"clusters: {many} {clusters}{' and verbs' if falls else ''}"] * in_clusters, *about]
+        notes += [*[f"clusters ({clusters}{' and verbs' if falls else ''}): {many}"] * in_clusters, *about]
         value, low, high = block.figures
         numbers = ("n", "clusters", "items", *block.figures)
         shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *numbers)

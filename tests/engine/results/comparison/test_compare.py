@@ -85,7 +85,7 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     text = " ".join(str(ng.compare(run)).split())
     for said in (
         "Difference of the repetition rates: first − second",
-        "clusters: 12 name–profession pairs",
+        "clusters (name–profession pairs): 12",
         f"corrected for {len(differ)} tests that can differ, each once; the least p that a test can give is 0.",
         "p: by sign flips of clusters, of verbs, and by Student's test for both; the largest one",
         "interval, detectable difference and p allow for verbs as clusters too",
@@ -309,7 +309,7 @@ def test_a_line_says_that_models_have_other_items_also_where_they_have_as_many()
     assert one.outcomes()["item"].n_unique() == other.outcomes()["item"].n_unique() == 39
     assert compared.frame["n"].to_list() == [38]
     (notes,) = (table.notes for table in ng.compare(*runs).before)
-    assert any("clusters: 10 " in note for note in notes)
+    assert any(note.startswith("clusters (") and note.endswith("): 10") for note in notes)
     told = heading_of("split", pl.DataFrame({"dataset": ["GH22", "GH22"]}))
     assert (told, heading_of("split", pl.DataFrame({"dataset": ["GH22", "D"]}))) == ("pattern and rank", "group")
 
