@@ -107,7 +107,10 @@ INCOMPLETE = 3  # the exit status where nothing is wrong, but not everything tha
 PRINTING = [option_field("form", options.FormatOption, TABLE), option_field("as_json", options.Json, False)]
 
 
-_IN_FP32 = "fp32 and auto: the reference model decides; mixed is for select, score, gh22 and nli."
+_IN_FP32 = {
+    "help": "fp32 and auto: the reference model decides; mixed is for select, score, gh22 and nli.",
+    "metavar": "[auto|fp32]",  # a message of our own refuses mixed, and says why
+}
 
 
 def run_command(
@@ -123,10 +126,9 @@ def run_command(
     `folder` is what the run folder is by default, in words, and `mixes` whether a low-precision model may decide.
     """
     own = options_of_function(function).values() if fields is None else fields
-    told = {"output": f"The run folder (default: {folder})."} | ({} if mixes else {"precision": _IN_FP32})
-    common = [
-        replace(field, option=replace(field.option, help=told.get(field.name, field.option.help))) for field in _COMMON
-    ]
+    told: dict[str, Any] = {"output": {"help": f"The run folder (default: {folder})."}}
+    told |= {} if mixes else {"precision": _IN_FP32}
+    common = [replace(field, option=replace(field.option, **told.get(field.name, {}))) for field in _COMMON]
 
     def run(*, form: str, as_json: bool, **values: Any) -> None:
         refuse_little_memory()

@@ -75,6 +75,7 @@ def test_help_names_each_argument_once_the_folder_of_each_command_and_what_its_p
     folders = {name: text.partition("run folder (default: ")[2].partition(")")[0] for name, text in told.items()}
     assert folders == {"select": "runs/MODEL", "score": "the RUN", "nli": "runs/MODEL-nli", "probe": "runs/MODEL-probe"}
     assert [name for name, text in told.items() if "mixed is for select, score" in text] == ["probe"]
+    assert [name for name, text in told.items() if "--precision [auto|fp32] " in text] == ["probe"]
 
 
 @pytest.mark.everything
