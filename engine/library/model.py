@@ -203,7 +203,7 @@ def export(
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
-    with needs_extra("export", f"{reference} is not exported, and export"):
+    with needs_extra("export", f"an export of {reference}"):
         build = plugged("export")
     given: Any = {
         "task": task,
@@ -218,7 +218,7 @@ def export(
 
 def check_export(reference: str, output: Path | None, **given: Any) -> "Verdict":
     """Say whether a checkpoint can be exported, and why not, without building; arguments and errors as for `export`."""
-    with needs_extra("export", f"{reference} is not exported, and export"):
+    with needs_extra("export", f"an export of {reference}"):
         check = plugged("check of an export")
     verdict: Verdict = check(reference, output, **given)
     return verdict

@@ -181,7 +181,7 @@ def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch, no_expo
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ng.InputError) as caught:
         ng.select("roberta-tiny")
-    said = f"roberta-tiny is not exported, and export needs torch: pip install {requirement('export')}"
+    said = f"an export of roberta-tiny needs torch: pip install {requirement('export')}"
     assert str(caught.value) == said
 
 
