@@ -33,6 +33,7 @@ class Layout:
 PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
 TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
 _WIDTH = 6  # pixels of a letter of a label, about; one of East Asia has two
+_TITLE = 5  # pixels of a letter of a sentence, about: the title of an axis is as wide as the plotting area at most
 _LABELS = 25  # letters of a label, or of each of its lines at the left; what is longer is cut, and is in the table
 _STEPS = 14  # letters of the name of a step
 _IN_LINES = "split(datum.label, '\\n')"  # a Vega expression
@@ -88,7 +89,8 @@ class Points(Plot):
         import altair as alt
 
         scale = _scale(self.domain, zero=self.zero)
-        title = self.axis + _same_n(self.data, self.n, self.panel)
+        width = layout.plot if self.panel is None else layout.small
+        title = wrapped(self.axis + _same_n(self.data, self.n, self.panel), width // _TITLE).split("\n")
         value = alt.X(f"{_name(self.x)}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
         axis = alt.Axis(grid=True, labelLimit=0, labelExpr=_IN_LINES)
         data = _told(self.data, (self.y, self.series), self.x, self.low, self.high, self.n)

@@ -108,6 +108,17 @@ def test_a_long_name_has_lines_and_a_picture_room_for_another_font_with_white_be
     assert (behind.get("width"), float(behind.get("x"))) == ("100%", left)
 
 
+def test_the_title_of_an_axis_has_lines_and_is_not_wider_than_the_plotting_area():
+    data = pl.DataFrame({"y": ["a", "b"], "x": [0.0, 100.0], "n": [20, 20]})
+    sides = "a model with a long name, seed 1 − another model of 10 million words, seed 2"
+    for panel in (None, "y"):
+        short, long = (Points(data, x="x", y="y", title=own, n="n", panel=panel) for own in ("rate", sides))
+        drawn = [XML(as_files(figure(own))["svg"]) for own in (short, long)]
+        assert len({root.get("viewBox").split()[2] for root in drawn}) == 1
+        lines = [" ".join(own.text for own in text) for text in drawn[1].iter(f"{SVG}text") if len(text)]
+        assert set(lines) == {f"{sides}; n = 20" if panel is None else sides}
+
+
 def test_a_band_ends_where_a_value_has_no_interval_and_panels_have_their_whole_names():
     ends = {"low": [0.0, 0.0, None, 0.5], "high": [1.0, 1.0, None, 2.0]}
     steps = pl.DataFrame({"step": [0.0, 1.0, 2.0, 3.0], "value": [0.5, 0.5, 1.0, 1.0], "run": "a", **ends})
