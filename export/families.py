@@ -34,13 +34,13 @@ class Refusal:
 class Family:
     """The special properties of a family; `docs/families.md` says who exports it, and why it is refused."""
 
-    standard_attention: bool = False
+    standard_attention: bool = False  # one fused operator computes the attention of each layer; else it is an error
     by_torch: bool = False  # by PyTorch's exporter alone: Optimum does not know the family, or fails
-    first_position: int | str = 0
+    first_position: int | str = 0  # of the first token in the table of positions; or after the padding id
     padding_id: int | None = None  # where the model takes a fixed one whatever its configuration says
     reads_padding: bool = False  # a text ends at its padding; so it does where positions count after padding
-    intermediate_size: str = "intermediate_size"
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    intermediate_size: str = "intermediate_size"  # what a configuration calls the width of feed-forward blocks
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what its configuration must say for the export
     most_tokens: Callable[[PretrainedConfig], int] | None = None  # where its positions do not tell the longest input
     refused: Refusal | None = None
 
