@@ -25,6 +25,7 @@ def test_the_files_of_the_negation_test_are_documented(scored_run, several_token
         assert ("tokens" in both) == (name == "triplets")
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
     assert set(documented("selection.json")) == {*found, "lazy"}
+    assert documented("compare --items") == ng.items(scored_run).columns
     page = FILES.read_text("utf-8")
     assert not [path.name for path in scored_run.glob("[!.]*") if path.name not in page and path.suffix != ".json"]
 
