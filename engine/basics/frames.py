@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, get_args, get_type_hints
 
@@ -13,6 +14,7 @@ from .atomic import write_atomically
 from .errors import InputError, first_line
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+_SLICE = 32_768  # rows
 _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
 
 _KINDS = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
@@ -41,6 +43,12 @@ def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
 def scan_frame(path: Path) -> pl.LazyFrame:
     """The rows of a Parquet file of a run, to be read as a stream."""
     return pl.scan_parquet(path, glob=False, hive_partitioning=False)
+
+
+def slices(rows: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+    """The rows, or none, in pieces that are read one by one."""
+    for start in range(0, max(1, rows.select(pl.len()).collect().item()), _SLICE):
+        yield rows.slice(start, _SLICE)
 
 
 def no_negative_zero(frame: Frame) -> Frame:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from ..basics.choices import Precision
-from ..basics.frames import scan_frame
+from ..basics.frames import scan_frame, slices
 from ..basics.option import options_of
 from ..basics.printable import some
 from ..inference.again import Draw, Sample
@@ -22,7 +22,7 @@ from ..inference.exported import ExportedModel
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.run import BY, Run, ShardRun, open_results
-from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST, Block
+from ..library.sentences import COLUMNS, CORRECT, FAILED, FIRST
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, WHY, by_split, collected
 from ..requests.stage import Asking, InMemory, Kind, MixedRequests, RequestStage, complete
@@ -242,11 +242,11 @@ class RequestedRun(SummaryRun):
         """One row for each request that was asked."""
         return self._sentences(scan_frame(self.folder / ITEMS_FILE))
 
-    def sentence_blocks(self) -> Sequence[Block]:
-        """The file as it lies there, where a row's sentence follows from this row alone."""
+    def sentence_pieces(self) -> Iterable[pl.LazyFrame]:
+        """Pieces of the file, where a row's sentence follows from this row alone."""
         if any("over(" in str(own) for own in self.shown.values()):
-            return super().sentence_blocks()
-        return [Block(scan_frame(self.folder / ITEMS_FILE), self._sentences)]
+            return super().sentence_pieces()
+        return map(self._sentences, slices(scan_frame(self.folder / ITEMS_FILE)))
 
     def _sentences(self, items: pl.LazyFrame) -> pl.LazyFrame:
         items = items.filter(pl.col(WHY).is_null())

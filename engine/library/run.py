@@ -22,7 +22,7 @@ from ..runs.shard import Shard
 from ..runs.stage import COLUMNS
 from ..views import Table
 from .model import Model
-from .sentences import OWN, TEXTS, Block, names_for_people
+from .sentences import OWN, TEXTS, names_for_people
 from .shown import Shown
 
 OFFERED = ("folder", "sentences", "report", "tables")
@@ -186,9 +186,9 @@ class Run(Shown):
         """
         raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
 
-    def sentence_blocks(self) -> Sequence[Block]:
-        """What `sentence_rows` consists of: blocks of which any one fits into memory with its texts."""
-        return [Block(self.sentence_rows(), lambda rows: rows)]
+    def sentence_pieces(self) -> Iterable[pl.LazyFrame]:
+        """`sentence_rows` in pieces, each of which fits into memory with its texts."""
+        return [self.sentence_rows()]
 
     def pair_rows(self) -> pl.LazyFrame | None:
         """Of items that are judged by two sentences: both, and the difference, in one row; None for other items.

@@ -18,10 +18,7 @@ Every table begins with these columns; the probe's own columns follow.
 The texts are built again from what the run has recorded: neither the model nor the data are opened.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
-import polars as pl
+from collections.abc import Mapping, Sequence
 
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
@@ -35,22 +32,6 @@ OWN = "own columns"
 """Of the metadata of a run on a user's table: its columns in the result files → as the user calls them."""
 PAIR = ("good", "bad", "difference", "good_logprob", "bad_logprob")
 """The columns of a pair in one row."""
-
-
-NUMBER = "\0number"
-"""A column that `Block.shown` keeps, if the rows have it: the number of a row. No column of a table is named so."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some of a run's sentences, in their order: rows that are cheap to read, and what makes sentences of them."""
-
-    recorded: pl.LazyFrame
-    shown: Callable[[pl.LazyFrame], pl.LazyFrame]  # also of some of these rows: it reads no other row
-
-    @property
-    def sentences(self) -> pl.LazyFrame:
-        return self.shown(self.recorded)
 
 
 def names_for_people(names: Sequence[str], own: Mapping[str, str], renamed: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What `ng.select` and `ng.score` return: the results of the Self-Contained Negation Test."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,11 @@ import polars as pl
 
 from ...basics.choices import Precision
 from ...basics.errors import InputError
-from ...basics.frames import scan_frame
+from ...basics.frames import scan_frame, slices
 from ...basics.numerals import percent
 from ...inference.again import Draw, Sample
 from ...inference.audit import audit_summary
 from ...library.run import BY, Contrast, Run
-from ...library.sentences import Block
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
@@ -226,13 +225,16 @@ class ScoresRun(Run):
     def document(self) -> dict[str, Any]:
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading}
 
-    def sentence_blocks(self) -> Sequence[Block]:
-        mask = mask_token(self.selection.record.metadata, self.folder)
-        scores, triplets = (scan_frame(self.folder / name) for name in (SCORES_FILE, TRIPLETS_FILE))
-        return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
-
     def sentence_rows(self) -> pl.LazyFrame:
-        return pl.concat(block.sentences for block in self.sentence_blocks())
+        return pl.concat(self._sentences([scan_frame(self.folder / SCORES_FILE)]))
+
+    def sentence_pieces(self) -> Iterable[pl.LazyFrame]:
+        return self._sentences([*slices(scan_frame(self.folder / SCORES_FILE))])
+
+    def _sentences(self, scores: Sequence[pl.LazyFrame]) -> Iterator[pl.LazyFrame]:
+        mask = mask_token(self.selection.record.metadata, self.folder)
+        triplets = scan_frame(self.folder / TRIPLETS_FILE)
+        return scored_sentences(scores, triplets, self.selection.patterns, self.coreference, mask)
 
     @property
     def conditions(self) -> dict[str, Any]:

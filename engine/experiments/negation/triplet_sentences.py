@@ -8,6 +8,7 @@ An item fails if the model repeats the verb where the negation forbids it, or do
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...inference.again import Draw, Question, Sample
 from ...library.call import as_given
-from ...library.sentences import NUMBER, REPEATED, Block
+from ...library.sentences import REPEATED
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
@@ -45,48 +46,39 @@ _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logpr
 
 
 def scored_sentences(
-    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
-) -> list[Block]:
-    """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
-    scored = scores.rename(_SCORES)
-    words = _looked_up(_with_main_form(triplets).collect())
-    # Rows of all patterns alternate in the file, so those of one are found in memory, where each word is kept once.
-    small = [pl.col("triplet").cast(pl.UInt32), pl.col(pl.String).cast(pl.Categorical)]
+    scores: Sequence[pl.LazyFrame], triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
+) -> Iterator[pl.LazyFrame]:
+    """The sentences of a scoring, pattern by pattern, and in each of them a piece of the scores after the other.
 
-    def block(pattern: Pattern) -> Block:
-        def shown(rows: pl.LazyFrame) -> pl.LazyFrame:
-            large = [pl.col("triplet").cast(pl.Int64), pl.col(pl.Categorical).cast(pl.String)]
-            texts = rows.with_columns(large).with_columns(words)
-            return _sentences(texts, pattern, patterns.slots, coreference, mask)
-
-        own = scored.filter(pl.col("pattern") == pattern.name).drop("pattern").with_columns(small)
-        return Block(own.collect(engine="streaming").lazy(), shown)
-
-    return [block(pattern) for pattern in patterns.all]
+    `expected` is the verb's main form, as are rank and logprob.
+    """
+    words = _looked_up(_with_main_form(triplets))
+    for pattern, piece in product(patterns.all, scores):
+        rows = piece.filter(pl.col("pattern") == pattern.name).rename(_SCORES).with_columns(words)
+        yield _sentences(rows, pattern, patterns.slots, coreference, mask)
 
 
 def _masks(rows: pl.DataFrame | pl.LazyFrame, mask: str) -> str | pl.Expr:
     return pl.lit(mask).repeat_by(TOKENS).list.join("") if TOKENS in rows.collect_schema() else mask
 
 
-def _looked_up(triplets: pl.DataFrame) -> list[pl.Expr]:
+def _looked_up(triplets: pl.LazyFrame) -> list[pl.Expr]:
     """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
-    if not triplets["triplet"].is_sorted():  # as the program writes them
-        triplets = triplets.sort("triplet")
-    numbers = triplets["triplet"]
+    small = triplets.with_columns(pl.col(pl.String).cast(pl.Categorical)).collect(engine="streaming")  # each word once
+    if not small["triplet"].is_sorted():  # as the program writes them
+        small = small.sort("triplet")
+    numbers = small["triplet"]
 
-    def column_of(words: pl.Series) -> pl.Expr:
-        small = words.cast(pl.Categorical) if words.dtype == pl.String else words  # each word is in memory once
-
+    def column_of(name: str, kind: pl.DataType) -> pl.Expr:
         def found(wanted: pl.Series) -> pl.Series:
             first, n = numbers.search_sorted(wanted[:1]).sum(), len(wanted)
             if n and numbers[first : first + n].equals(wanted):  # one beside the other, as they are scored
-                return small[first : first + n].cast(words.dtype)
-            return small.gather(numbers.search_sorted(wanted)).cast(words.dtype)
+                return small[name][first : first + n].cast(kind)
+            return small[name].gather(numbers.search_sorted(wanted)).cast(kind)
 
-        return pl.col("triplet").map_batches(found, return_dtype=words.dtype, is_elementwise=True).alias(words.name)
+        return pl.col("triplet").map_batches(found, return_dtype=kind, is_elementwise=True).alias(name)
 
-    return [column_of(words) for words in triplets.drop("triplet").get_columns()]
+    return [column_of(name, kind) for name, kind in triplets.drop("triplet").collect_schema().items()]
 
 
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
@@ -116,7 +108,6 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
         failed = pl.col(REPEATED)
     words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots), *numbers])
     return rows.select(
-        pl.col(f"^{NUMBER}$"),
         item="triplet",
         condition=pl.lit(pattern.name),
         sentence=sentence_texts(pattern, _masks(rows, mask)),

@@ -67,8 +67,8 @@ def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negati
     fails = pl.when(pl.col("role") != "control").then(pl.col("repeated") == forbidden)  # in a control nothing is wrong
     assert sentences.select(pl.col("failed").eq_missing(fails).all()).item()
     # As if the target was about another person: nothing is forbidden.
-    blocks = scored_sentences(run.items.lazy(), triplets.lazy(), load_patterns(), "other-gender", "[MASK]")
-    rows = pl.concat([block.sentences for block in blocks]).collect()
+    pieces = scored_sentences([run.items.lazy()], triplets.lazy(), load_patterns(), "other-gender", "[MASK]")
+    rows = pl.concat(pieces).collect()
     assert rows.select((pl.col("failed").is_null() == (pl.col("role") != "selecting")).all()).item()
     rows, unknown = ng.open(selected_run).sentences(), ("logprob", "answer_logprob", "precision")
     assert rows.columns == sentences.columns

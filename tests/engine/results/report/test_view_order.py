@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from negengine.engine.library.sentences import NUMBER
 from negengine.engine.results.view import order
-from negengine.engine.results.view.order import Order
+from negengine.engine.results.view.order import NUMBER, Order
 
 TEXTS = some.text("ab\0é☃", max_size=18) | some.sampled_from(["a" * 7, "a" * 8, "a" * 61 + "b", "a" * 61 + "a"])
 NUMBERS = some.sampled_from([0.5, -0.5, math.inf, -math.inf, 3.0])
@@ -26,18 +25,14 @@ def test_each_part_of_the_order_is_that_of_a_plain_sort(kind, most, data, descen
     values = data.draw(some.lists(some.none() | KINDS[kind], min_size=1, max_size=40))
     rows = pl.DataFrame({"value": pl.Series(values, dtype=kind)}).with_row_index(NUMBER)
     wanted = rows[NUMBER].sample(fraction=0.8, seed=0).sort() if len(rows) > 1 else rows[NUMBER]
-
-    def pieces(numbers):
-        kept = rows.filter(pl.col(NUMBER).is_in(numbers.implode())).lazy()
-        return (kept.slice(first, 16) for first in range(0, max(1, len(numbers)), 16))
-
     known = [(number, value) for number, value in rows.rows() if number in set(wanted)]
     full = [own for own in known if own[1] is not None]
     full.sort(key=lambda own: own[1].encode() if isinstance(own[1], str) else own[1], reverse=descending)
     plain = [number for number, _ in full + [own for own in known if own[1] is None]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "_MANY", most)
-        found = Order.of(wanted, pieces, pl.col("value"), kind=rows.schema["value"], descending=descending)
+        asked = rows.lazy().filter(pl.col(NUMBER).is_in(wanted.implode()))
+        found = Order.of(asked, pl.col("value"), descending=descending)
         start = data.draw(some.integers(0, len(plain) - 1))
         count = data.draw(some.integers(1, len(plain) - start))
         assert found.part(start, count).to_list() == plain[start : start + count]
