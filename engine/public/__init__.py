@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from .engine.basics import named as _named
 
-# Nothing is sent anywhere that nobody asked for. Every module of negengine, in whichever process, imports this one
-# before these libraries; workers inherit the variables besides. Ray and OpenVINO are told where they are imported.
+# Nothing is sent anywhere that nobody asked for, and freed memory is given back. Every module of negengine, in
+# whichever process, imports this one before these libraries; workers inherit the variables besides. Ray and OpenVINO
+# are told where they are imported.
 for _name, _off in {
     "ORT_DISABLE_TELEMETRY": "1",  # ONNX Runtime 1.31 writes events for upload when it is imported
     "HF_HUB_DISABLE_TELEMETRY": "1",  # what runs here, in each request to the hub
     "DISABLE_SAFETENSORS_CONVERSION": "true",  # transformers asks the hub to convert weights that were pickled
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:100,muzzy_decay_ms:0",  # Polars would keep it
 }.items():
     os.environ.setdefault(_name, _off)
 

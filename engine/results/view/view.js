@@ -10,7 +10,10 @@ const shown = value => typeof value === "number" && !Number.isInteger(value) ? d
 const percent = share => [1, 2, 3, 4, 5, 6].map(digits => (100 * share).toFixed(digits))
   .find(text => (Number(text) < 100) === (share < 1) && (Number(text) > 0) === (share > 0)) ?? String(100 * share)
 const told = message => byId("error").textContent = message
-document.documentElement.classList.toggle("dark", matchMedia("(prefers-color-scheme: dark)").matches)
+const dark = matchMedia("(prefers-color-scheme: dark)")
+const colours = () => document.documentElement.classList.toggle("dark", dark.matches)
+dark.onchange = colours
+colours()
 
 function element(tag, content = "", own = {}) {
   const made = Object.assign(document.createElement(tag), own)
@@ -48,8 +51,11 @@ const typed = ({"=": is, "!=": not, ...others}) => ({"=": {...is, ...input}, "!=
 const quantity = typed(Criteria.numConditions)
 quantity.null = {...quantity.null, search: Number.isNaN}
 quantity["!null"] = {...quantity["!null"], search: value => !Number.isNaN(value)}
-const file = end => ({text: end.slice(1), action: () => location.assign(
+const saved = (text, end) => ({text, action: () => location.assign(
   `/rows${end}?${new URLSearchParams({token, query: JSON.stringify({...table.ajax.params(), columns: []})})}`)})
+// Values as they are, and texts letter by letter.
+const held = extend => ({extend, title: null, filename: "rows", bom: true, exportOptions: {
+  orthogonal: "export", stripHtml: false, stripNewlines: false, decodeEntities: false, format: {header: (_, at) => names[at]}}})
 
 const sample = about.rows?.length < about.total ? ` (a sample of ${about.total.toLocaleString("en")})` : ""
 const info = `_TOTAL_ of _MAX_ rows${sample}`
@@ -61,7 +67,7 @@ const table = new DataTable("#rows", {
     searchable: about.searched.includes(name), searchBuilderType: numeric[at] ? "quantity" : "text",
     searchBuilder: {orthogonal: {display: "display", search: "condition"}},
     render: (value, way) => way === "display" ? element("span", String(shown(value))).innerHTML
-      : way === "condition" ? value ?? (numeric[at] ? NaN : "") : value,
+      : way === "condition" ? value ?? (numeric[at] ? NaN : "") : way === "export" ? value ?? "" : value,
     createdCell: cell => cell.dir = "auto",  // letters from right to left
   })),
   layout: {
@@ -71,7 +77,7 @@ const table = new DataTable("#rows", {
       preDefined: kept(),
     }},
     topStart: "info", topEnd: "search",
-    bottomStart: ["pageLength", {buttons: token ? [file(".csv"), file(".xlsx")] : ["csv", "excel"]}], bottomEnd: "paging",
+    bottomStart: ["pageLength", {buttons: token ? [saved("CSV", ".csv"), saved("Excel", ".xlsx")] : [held("csv"), held("excel")]}], bottomEnd: "paging",
   },
   order: [], orderMulti: false, pageLength: 25, searchDelay: 300, search: {smart: false},
   createdRow: row => row.tabIndex = 0,
