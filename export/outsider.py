@@ -7,7 +7,6 @@ from typing import Any
 import regex
 import torch
 
-Ids = Sequence[int]
 # Scripts without spaces between words: those of China and Japan, Thai, Lao, Burmese, Khmer.
 _UNSPACED = "[\u2e80-\u312f\u31a0-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 
@@ -18,13 +17,14 @@ class Outsider:
 
     model: Any  # in fp32, with eager attention
     tokenizer: Any
+    longest: int  # tokens that the model takes
     is_causal: bool = False
     begins_with_bos: bool = False
     name, at_once = "PyTorch", 1  # PyTorch divides each operator between the cores itself
 
-    def masked(self, text: str, filled: Ids = (), masks: int = 1, query: int = 0, *, bos: bool = False) -> Any:
+    def masked(self, text: str, filled: Any = (), masks: int = 1, query: int = 0, *, bos: bool = False) -> Any:
         ids, behind, *_ = self._around_mask(text, bos)
-        return self._at([*ids, *filled, *[self.tokenizer.mask_token_id] * masks, *behind], len(ids) + query)
+        return self._at([*ids, *filled, *[self.tokenizer.mask_token_id] * masks, *behind], len(ids) + query).numpy()
 
     def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> Iterator[tuple[int, ...]]:
         (ids, _, before, after), special = self._around_mask(text, bos), {*self.tokenizer.all_special_ids}
@@ -34,29 +34,31 @@ class Outsider:
             is_whole = [*read[: len(ids)]] == ids and all(spans[i][1] <= end and read[i] not in special for i in own)
             yield tuple(read[i] for i in own) if is_whole else ()
 
-    def span(self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool) -> Any:
+    def span(self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool) -> Any:
         start, text = (before or "").strip(), text.strip()
         usual = "" if regex.search(rf"{_UNSPACED}[\W\d_]*\0[\W\d_]*{_UNSPACED}", f"{start}\0{text}") else " "
         start = start and start + (usual if joiner is None else joiner)
-        ids, ends, special, word = zip(*self._read(start + text, bos), strict=True)
-        own, room, found = [i for i in range(len(ids)) if not special[i]], longest - sum(special), []  # room: a window
+        given, read = len(start.rstrip()), self._read(start + text, bos)
+        ids, spans, special, word = zip(*(t for t in read if not alone or t[2] or t[1][1] > given), strict=True)
+        own, room = [i for i in range(len(ids)) if not special[i]], self.longest - sum(special)  # room: a window
         for number, place in enumerate(own):
-            if not (start and ends[place][1] <= len(start.rstrip())) and (place or not self.is_causal):
+            if not given or spans[place][1] > given:
                 first, step = min(number - room // 2, len(own) - room), max(1, room // 2)
                 first = -((room - number - 1) // step) * step if self.is_causal else first
                 kept = [i for i in range(len(ids)) if special[i] or i in own[max(0, first) :][:room]]
                 hidden = {i for i in own if by_word and i > place and word[i] == word[place] is not None} | {place}
                 asked = [self.tokenizer.mask_token_id if i in hidden else ids[i] for i in kept]
-                found.append(torch.tensor(self._at(asked, kept.index(place))).double().log_softmax(-1)[ids[place]])
-        return torch.tensor(found, dtype=torch.float64).numpy()
+                logprobs = self._at(asked, kept.index(place)).double().log_softmax(-1)
+                yield float(logprobs[ids[place]]), spans[place][0] - len(start)
 
     def pair(self, first: str, second: str, max_length: int) -> Any:
         read = self.tokenizer(first, second, truncation=True, max_length=max_length, return_tensors="pt")
         return self.model(**read).logits[0].detach().numpy()
 
-    def _at(self, ids: Ids, place: int) -> Any:
-        read = ids[:place] if self.is_causal else ids  # a causal model reads only what stands before
-        return self.model(input_ids=torch.tensor([read])).logits[0, place - self.is_causal].detach().numpy()
+    def _at(self, ids: Sequence[int], place: int) -> Any:
+        row = torch.tensor([ids[:place] if self.is_causal else ids])  # a causal model reads what stands before
+        logits = self.model(input_ids=row).logits if row.numel() else torch.full([1, 1, len(self.tokenizer)], torch.nan)
+        return logits[0, place - self.is_causal].detach()
 
     def _around_mask(self, text: str, bos: bool) -> tuple[list[int], list[int], str, str]:
         """The ids before a mask and those behind it; the texts before and behind it."""

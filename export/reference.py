@@ -31,7 +31,8 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Outsider:
     with quiet(), told_in_one_line(checkpoint, "loading it with transformers alone"):
         model = _weights(exported.task, source.place)
         tokenizer = load_tokenizer(source, model.config, TASKS[exported.task].head)
-    return Outsider(model.eval(), tokenizer, exported.is_causal, exported.begins_with_added_bos)
+    own = exported.max_length, exported.is_causal, exported.begins_with_added_bos
+    return Outsider(model.eval(), tokenizer, *own)
 
 
 def _weights(task: str, place: Mapping[str, Any]) -> PreTrainedModel:

@@ -49,9 +49,13 @@ class Reference(Protocol):
         """The tokens of each word at the mask of a text; none for a word that is not tokens of its own there."""
 
     def span(
-        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool
-    ) -> NDArray[np.float64]:
-        """The log-probability of each scored token of a user's text, float64 [n], behind a text that is given."""
+        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool
+    ) -> Iterable[tuple[float, int]]:
+        """Of each token of a user's text behind a text that is given: its log-probability, and where it begins.
+
+        NaN is that of a token before which nothing stands. Places are characters; a space before the text is -1.
+        `alone` leaves the given text out, and the tokens of the other as they are.
+        """
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """Float32 [labels]."""

@@ -87,8 +87,8 @@ class Span(Kind[Spans]):
 
     def again(self, draw: Draw, requests: pl.LazyFrame) -> Sample:
         """One sentence of so many items that are asked for: each of its tokens is a run of the model."""
-        some = replace(draw, size=max(1, draw.size // _FEWER)).rows(requests.filter(pl.col("role").ne_missing(ALONE)))
-        return Sample("sentences", [Scored(row, self, draw.exported.max_length) for row in some])
+        some = replace(draw, size=max(1, draw.size // _FEWER)).rows(requests)
+        return Sample("sentences", [Scored(row, self) for row in some])
 
     def shown(self, mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG002 - such a text has no mask
         def whole(rows: pl.Series) -> pl.Series:
@@ -294,17 +294,28 @@ class Scored:
 
     row: Mapping[str, Any]
     span: Span
-    longest: int  # tokens
 
     def again(self, reference: Reference) -> Compared:
-        row, by_word = self.row, self.span.method is Method.WITHIN_WORD
+        row, name = self.row, named(self.row)
+        by_word, is_alone = self.span.method is Method.WITHIN_WORD, row["role"] == ALONE
         context = trimmed(row["context"] or "") or None
-        known: dict[str, Any] = {"by_word": by_word, "longest": self.longest, "bos": self.span.bos}
-        every = reference.span(context, row["text"], self.span.joiner, **known)
-        name = named(row)
-        if len(every) != row["tokens"]:
-            return Compared(name, Verdict.WRONG, f"{row['tokens']} tokens were scored, but now {len(every)}")
-        now = float(every.sum())
-        if abs(now - row["logprob"]) <= ROUNDING * max(1.0, sqrt(len(every))):
-            return Compared(name, Verdict.AGREES)
-        return Compared(name, Verdict.WRONG, f"log-likelihood {row['logprob']:.4f}, but now {now:.4f}")
+        how = {"by_word": by_word, "bos": self.span.bos, "alone": is_alone}
+        found = list(reference.span(context, row["text"], self.span.joiner, **how))
+        logprobs, text = np.array([logprob for logprob, _ in found], np.float64), trimmed(row["text"])
+        ends = [word.end() for word in _WORD.finditer(text)]
+        word = np.minimum(np.searchsorted(ends, [start for _, start in found], side="right"), len(ends) - 1)
+        lacking = word[np.isnan(logprobs)]  # the first word of a text, before which nothing stands
+        now = {
+            "tokens": len(found) - len(lacking),
+            "words": len(ends) - len(np.unique(lacking)),
+            "characters": len(text),
+            "bytes": len(text.encode()),
+        }
+        if other := next((what for what, n in now.items() if row[what] != n), None):
+            return Compared(name, Verdict.WRONG, f"{other}: {row[other]}, but now {now[other]}")
+        sums = {"logprob": np.nansum(logprobs), "word_logprob": logprobs[~np.isin(word, lacking)].sum()}
+        for what, value in sums.items():
+            if not abs(value - row[what]) <= ROUNDING * max(1.0, sqrt(len(found))):
+                said = f"log-likelihood{' of whole words' * (what != 'logprob')}"
+                return Compared(name, Verdict.WRONG, f"{said} {row[what]:.4f}, but now {value:.4f}")
+        return Compared(name, Verdict.AGREES)

@@ -3,16 +3,20 @@
 import importlib.util
 import shutil
 import sys
+import unicodedata
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import negengine as ng
+import numpy as np
 import pytest
+import regex
 import torch
 from negengine.engine.inference import spans
 from negengine.engine.requests import span
 from negengine.engine.results.verification import reference
-from negengine.engine.text import tokenizer
+from negengine.engine.text import spelling, tokenizer
 from negengine.export import inventory
 from negengine.export.build import build
 from tokenizers import AddedToken
@@ -26,6 +30,12 @@ PAIR = {"sentence_good": ["The dancer is happy. "], "sentence_bad": ["The dancer
 ANSWERS = {"prefix": ["Question: is it true? Answer:"], "sentence_good": [" yes."], "sentence_bad": ["no."]}
 JAPANESE = {"prefix": ["彼は"], "sentence": ["笑った。"]}
 LONG = {"sentence": ["The key to the cabinets is rusty. " * 12, "Jessica likes Anna."]}
+JOINED = {"prefix": ["Question: is it true?"], "sentence": ["Answer: no."]}
+ACCENTS = {"sentence": ["Le cafe\u0301 est ferme\u0301."]}
+CLOSED = {"sentence": ["Le cafe\u0301 est [MASK]."], "target": ["ferme\u0301"]}
+UNBROKEN = {"sentence": ["A robin is not a\u00a0[MASK]."], "target": ["bird"]}
+JESSICA = {"sentence": ["Jessica likes to dance."]}
+TRUE = {"context": ["Is it true? Answer:"], "choices": [["no.", "never, café."]], "answer": ["no."]}
 RUNS = {
     "probe roberta": (ng.probe, ROBINS),
     "probe babylm-eos": (ng.probe, SMOKE),
@@ -36,8 +46,41 @@ RUNS = {
     "long gpt2": (partial(ng.likelihood, windows=True, bos=True), LONG),
     "long roberta": (partial(ng.likelihood, windows=True, method="within-word-l2r"), LONG),
     "words roberta": (partial(ng.probe, method="left-to-right"), WORDS),
+    "joined gpt2": (partial(ng.likelihood, joiner="\n"), JOINED),
+    "accents gpt2": (ng.likelihood, ACCENTS),
+    "accents roberta": (partial(ng.probe, method="left-to-right"), CLOSED),
+    "unbroken roberta": (ng.probe, UNBROKEN),
+    "jessica gpt2": (ng.likelihood, JESSICA),
+    "choice roberta": (ng.choice, TRUE),
+    "choice gpt2": (partial(ng.choice, bos=True), TRUE),
     "words gpt2": (partial(ng.probe, method="whole-word", bos=True), WORDS),
 }
+WITH_MASK, BEFORE_MASK, BEHIND = tokenizer.with_mask, tokenizer.before_mask, span.behind
+READ_WORDS, ANSWER = span._Text.of, span.Span.answer
+
+
+def _composed(text, *_):
+    return unicodedata.normalize("NFC", text.strip())
+
+
+def _without_first_word(*read):
+    """The first word counts as a whole one, though its first token has no score."""
+    found = READ_WORDS(*read)
+    return replace(found, whole=np.ones_like(found.whole))
+
+
+def _nothing_around(_, sentence):
+    """A candidate alone is read without the special tokens of its text."""
+    n, own = len(sentence.scored), sentence.scored
+    arrays = {"ids": sentence.ids[own], "word": sentence.word[own], "start": sentence.start[own]}
+    return replace(sentence, **arrays, scored=np.arange(1, n), content=slice(0, n))
+
+
+def _characters_for_bytes(*asked):
+    found = ANSWER(*asked)
+    return {**found, "bytes": found["characters"].alias("bytes")}
+
+
 UNTRIMMED = {(span, "trimmed"): str, (reference, "trimmed"): str}
 pytestmark = pytest.mark.everything
 
@@ -113,6 +156,20 @@ def test_the_program_as_it_is_agrees(made, name, tmp_path):
         ("continuation gpt2", UNTRIMMED),
         ("continuation gpt2", {(span, "behind"): lambda before, text, _joiner: (f"{before} {text}", 0)}),
         ("japanese llama", {(spans, "usual_joiner"): lambda _before, _after: " "}),
+        ("joined gpt2", {(span, "behind"): lambda before, text, _: BEHIND(before, text)}),
+        ("accents gpt2", {(span, "trimmed"): _composed}),
+        (
+            "accents roberta",
+            {
+                (tokenizer, "with_mask"): lambda text, mask: _composed(WITH_MASK(text, mask)),
+                (tokenizer, "before_mask"): lambda text: _composed(BEFORE_MASK(text)) + " ",
+            },
+        ),
+        ("unbroken roberta", {(spelling, "_SPACE_AT_END"): regex.compile(r" +\Z")}),
+        ("jessica gpt2", {(span._Text, "of"): _without_first_word}),
+        ("choice roberta", {(spans.Encoder, "alone"): _nothing_around}),
+        ("choice gpt2", {(spans.Encoder, "alone"): lambda _, sentence: sentence}),
+        ("choice roberta", {(span.Span, "answer"): _characters_for_bytes}),
     ],
 )
 def test_a_fault_in_reading_is_found(made, name, faults, tmp_path, monkeypatch):

@@ -51,14 +51,17 @@ class ExportedReference:
         return [() if isinstance(own, str) else own for own in found]
 
     def span(
-        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool
-    ) -> NDArray[np.float64]:
-        text, given = trimmed(text), 0
+        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool
+    ) -> list[tuple[float, int]]:
+        whole, given = text, _ = trimmed(text), 0
         if before is not None:
-            text, given = behind(trimmed(before), text, joiner)
+            whole, given = behind(trimmed(before), text, joiner)
         encoder = Encoder(self._tokenizer(bos=bos), self._exported.is_causal)
-        [sentence] = encoder.encode([text], [given])
-        mask_id = encoder.tokenizer.mask_id
+        [sentence] = encoder.encode([whole], [given])
+        sentence = encoder.alone(sentence) if alone else sentence
+        mask_id, longest, first = encoder.tokenizer.mask_id, self._exported.max_length, sentence.content.start
+        # Where nothing stands before the first token of a causal model's text, it has no score.
+        unscored = [(np.nan, first)] * (first not in sentence.scored and (alone or not given))
 
         def logprob(position: int) -> float:
             ids, place = sentence.ids.copy(), position
@@ -70,7 +73,8 @@ class ExportedReference:
                 ids, place = _window(sentence, ids, position, longest, is_causal=encoder.is_causal)
             return float(log_softmax(self.at(ids, place))[int(sentence.ids[position])])
 
-        return np.array([logprob(position) for position in sentence.scored.tolist()], np.float64)
+        known = [*unscored, *((logprob(position), position) for position in sentence.scored.tolist())]
+        return [(value, int(sentence.start[place]) - len(whole) + len(text)) for value, place in known]
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
         """At a position of int32 [L], float32 [V]; a causal model reads only what stands before."""
