@@ -10,6 +10,7 @@ import json
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.data_sets.sources import sources
 from negengine.engine.experiments.likelihood import likelihood as module
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, likelihood
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -107,6 +108,10 @@ def write(folder, name):
 
 def share(goods, bads, counts):
     return sum(counts(good, bad) for good, bad in zip(goods, bads, strict=True)) / len(goods)
+
+
+def test_every_published_set_of_pairs_has_its_files_here():
+    assert {name for name, source in sources().items() if source.probe == "likelihood"} == set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
