@@ -198,23 +198,27 @@ def find_column(table: UserTable, option: str, given: str | None, obvious: Seque
 
 
 def needed_columns(table: UserTable, *asked: tuple[str, str | None, Sequence[str]]) -> list[str]:
-    """As `find_column`, for columns that the table must have; all that it lacks are in one message."""
+    """As `find_column`, for columns that the table must have; all that it lacks are in one message.
+
+    It ends with what of the table was not read: the columns can be there.
+    """
     absent = absent_columns(table, {option: [given] for option, given, _ in asked if given is not None})
     absent = tuple(dict.fromkeys((*absent, *table.absent)))
     rest = [one for one in asked if one[:2] not in absent]
     found = [find_column(table, *one) for one in rest]
     lacking = [(option, obvious[0]) for (option, _, obvious), name in zip(rest, found, strict=True) if name is None]
+    noted = "".join(f"; {note.removeprefix(f'{table.name}: ')}" for note in table.notes)
     if len(absent) == 1 and not lacking:
         [(option, name)] = absent
         near = did_you_mean(name, table.columns)
-        raise InputError(f"{option} {name}: {near}{table.name} has no such column; it has {table.said}")
+        raise InputError(f"{option} {name}: {near}{table.name} has no such column; it has {table.said}{noted}")
     if absent or lacking:
         names = [f"no column {name!r} ({option})" for option, name in absent]
         said = " and ".join([*names, *(f"no column {name!r}" for _, name in lacking)])
         which, options = "one" if len(lacking) == 1 else "ones", " and ".join(f"{own} COLUMN" for own, _ in lacking)
         once = "" if table.headings is None else f", or once in {table.headings}"
         remedy = f": give the right {which} with {options}{once}" if lacking else ""
-        raise InputError(f"{table.name}: {said}; it has {table.said}{remedy}")
+        raise InputError(f"{table.name}: {said}; it has {table.said}{remedy}{noted}")
     return [name for name in found if name is not None]
 
 

@@ -213,6 +213,15 @@ def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(
 FIELDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\"',;"), min_size=1, max_size=8)
 
 
+def test_a_column_that_is_lacking_may_be_in_what_was_not_read(tmp_path):
+    for name in ("accuracies.jsonl", "pairs.zip"):
+        (tmp_path / name).write_text('{"gpt2": 0.5}\n')
+    table = open_table(tmp_path)
+    for asked in ("--sentence", None, ["sentence"]), ("--sentence", "text", ["sentence"]):
+        with pytest.raises(InputError, match=r"it has 'gpt2'.*; not read: pairs\.zip; the name of a table"):
+            needed_columns(table, asked)
+
+
 @given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=9), st.integers(1, 4))
 def test_any_texts_come_back_as_they_were_written(tmp_path_factory, rows, size):
     kept = [row for row in rows if all(text.strip() not in {*MISSING, *ERRORS} for text in row) and row != ("a", "b")]
