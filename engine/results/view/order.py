@@ -29,23 +29,25 @@ class Order:
     def of(cls, rows: pl.LazyFrame, key: pl.Expr, *, descending: bool) -> "Order":
         [kind] = rows.select(key).collect_schema().dtypes()
         if kind == pl.String:
-            return cls(rows, key, descending, *_sorted(rows, _beginning(key), descending))
-        numbers, _ = _sorted(rows, key.fill_nan(None) if kind.is_float() else key, descending)
-        return cls(rows, key, descending, numbers, pl.Series(dtype=pl.UInt32))
+            found = _sorted(rows, _beginning(key), descending)
+            return cls(rows, key, descending, found[NUMBER], _changes(found["key"]))
+        found = _sorted(rows, key.fill_nan(None) if kind.is_float() else key, descending)
+        return cls(rows, key, descending, found[NUMBER], pl.Series(dtype=pl.UInt32))
 
     def part(self, start: int, count: int) -> pl.Series:
         """The numbers of at most so many rows from a place on."""
-        found, changes = self.numbers, self.changes
-        count = min(count, len(found) - start)
+        numbers, changes = self.numbers, self.changes
+        count = min(count, len(numbers) - start)
         for size in (_LONGER, None) if len(changes) and count > 0 else ():
             low = changes[int(changes.search_sorted(start, "right")) - 1]
             high = changes[int(changes.search_sorted(start + count - 1, "right"))]
             if size is None or high - low > _MANY:
                 key = self.key if size is None else self.key.cast(pl.Binary).bin.head(size)
-                alike = pl.col(NUMBER).is_in(found[low:high].sort().implode())
-                found, changes = _sorted(self.rows.filter(alike), key, self.descending)
+                alike = pl.col(NUMBER).is_in(numbers[low:high].sort().implode())
+                found = _sorted(self.rows.filter(alike), key, self.descending)
+                numbers, changes = found[NUMBER], _changes(found["key"])
                 start -= low
-        return found.slice(start, max(0, count))
+        return numbers.slice(start, max(0, count))
 
 
 def _beginning(text: pl.Expr) -> pl.Expr:
@@ -54,9 +56,11 @@ def _beginning(text: pl.Expr) -> pl.Expr:
     return first.bin.reinterpret(dtype=pl.UInt64, endianness="big")
 
 
-def _sorted(rows: pl.LazyFrame, key: pl.Expr, descending: bool) -> tuple[pl.Series, pl.Series]:
-    """The numbers of the rows, and the places where another key begins, and the end."""
+def _sorted(rows: pl.LazyFrame, key: pl.Expr, descending: bool) -> pl.DataFrame:
     found = rows.select(NUMBER, key=key).collect(engine="streaming")
-    found = found.sort("key", descending=descending, nulls_last=True, maintain_order=True)
-    begins = found["key"].rle().struct.field("len").cum_sum().shift(fill_value=0)
-    return found[NUMBER], begins.append(pl.Series([len(found)], dtype=begins.dtype))
+    return found.sort("key", descending=descending, nulls_last=True, maintain_order=True)
+
+
+def _changes(keys: pl.Series) -> pl.Series:
+    begins = keys.rle().struct.field("len").cum_sum().shift(fill_value=0)
+    return begins.append(pl.Series([len(keys)], dtype=begins.dtype))
