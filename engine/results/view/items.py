@@ -218,6 +218,7 @@ def _order(items: Items, query: Query) -> Order:
     by = query.order[0]
     if by.column >= len(items.columns):
         raise InputError(f"no column {by.column}")
+    _order.cache_clear()  # two orders are never in memory
     return Order.of(_filtered(items, query), items.columns[by.column], descending=by.dir == "desc")
 
 
