@@ -86,8 +86,9 @@ class Run(Shown):
     label: str = field(default="", repr=False)
 
     def __dir__(self) -> list[str]:
-        """What the Tab key offers: what one does with a run, and the results that its kind has as attributes."""
-        results = (name for kind in type(self).mro() for name, own in vars(kind).items() if _is_frame(own))
+        """What the Tab key offers: what one does with a run, its items, and results that have files."""
+        frames = (name for kind in type(self).mro() for name, own in vars(kind).items() if _is_frame(own))
+        results = (name for name in frames if name == "items" or (self.folder / f"{name}.parquet").exists())
         return [*OFFERED, *results, *(name for name in super().__dir__() if name.startswith("_"))]
 
     @classmethod

@@ -336,6 +336,11 @@ def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compar
     assert found["all", "logprob", condition]["n"] == 6
 
 
+def test_the_tab_key_offers_six_names(run):
+    offered = {name for name in dir(run) if name[0] != "_"}
+    assert offered == {"folder", "sentences", "report", "tables", "items", "summary"}
+
+
 def test_a_row_whose_two_targets_are_one_word_is_refused(ask):
     """Of one word, none is preferred: the row would count as if the second one were."""
     alike = FRAME.with_columns(other=pl.when(pl.col("item") == 3).then(pl.lit("Fish ")).otherwise("other"))
