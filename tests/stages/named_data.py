@@ -42,7 +42,10 @@ def table(kind: str, names: Sequence[str]) -> dict[str, Any]:
     own = {one: [(first, second)[i % 2] for i in range(n)], other: [(third, fourth)[i // 2 % 2] for i in range(n)],
            clusters: [f"c{i // 2}" for i in range(n)]}  # fmt: skip
     if kind == "probe":
-        words = {targets[0]: ["bird", "bird", "fish", "fish", "bird", "bird"], targets[1]: ["fish"] * 6}
+        words = {
+            targets[0]: ["bird", "bird", "fish", "fish", "bird", "bird"],
+            targets[1]: ["fish", "fish", "bird", "bird", "fish", "fish"],
+        }
         return {"sentence of the table": SENTENCES, **words, **own}
     if kind == "likelihood":
         return {"good sentences": GOOD, "bad sentences": BAD, **own}
