@@ -19,6 +19,12 @@ def watch_interrupts() -> None:
             signal.signal(number, _interrupt)
 
 
+def end_waits() -> None:
+    """Let a signal end what waits for a process or a thread, after Polars is imported, whose handler lets it go on."""
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        signal.siginterrupt(signal.SIGINT, True)
+
+
 def _interrupt(number: int, _: FrameType | None) -> NoReturn:
     _noted.append(number)
     raise KeyboardInterrupt

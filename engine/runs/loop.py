@@ -11,6 +11,7 @@ from typing import Any
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
+from ..basics.interrupts import end_waits
 from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference import tally
@@ -43,6 +44,7 @@ def run_stage(
     stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
 ) -> None:
     """Run a stage, or its unfinished parts, and write its results; InputError for another run's folder."""
+    end_waits()
     metadata, parts = {**execution.origin, **stage.metadata}, len(stage.sizes)
     with RunFolder.create_or_resume(
         folder,

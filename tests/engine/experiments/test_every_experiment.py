@@ -244,7 +244,7 @@ AGAIN = {  # what is decided again by the reference model, and how many there ar
     "probe": {"items": lambda run: len(run.items)},
     "nli": {"pairs": lambda run: len(run.items)},
     "likelihood": {"sentences": lambda run: len(run.items)},
-    "choice": {"sentences": lambda run: run.items["role"].null_count()},
+    "choice": {"sentences": lambda run: len(run.items)},
 }
 
 
