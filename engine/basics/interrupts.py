@@ -20,7 +20,10 @@ def watch_interrupts() -> None:
 
 
 def end_waits() -> None:
-    """Let a signal end what waits for a process or a thread, after Polars is imported, whose handler lets it go on."""
+    """Let Ctrl-C end a wait for a process or a thread; with the handler that Polars sets, the wait goes on.
+
+    It is called when Polars is imported already.
+    """
     if hasattr(signal, "siginterrupt"):  # not on Windows
         signal.siginterrupt(signal.SIGINT, True)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..basics.errors import InputError
 from .table import open_table, part_file
 from .table_cells import NOT_TEXT
 from .table_source import AS_USUAL, PLACE, Form
@@ -14,7 +15,7 @@ from .text_lines import MISSING, checked_length
 
 
 class Row(dict[str, Any]):
-    """Column → value of a row: a text, or a JSON value that is not; None where nothing stands."""
+    """A row as column → value, which is a text or another JSON value; None for an empty cell."""
 
     def __init__(self, values: Mapping[str, Any], location: str) -> None:
         super().__init__(values)
@@ -24,18 +25,23 @@ class Row(dict[str, Any]):
 def records(
     path: Path, texts: Sequence[str] = (), optional: Sequence[str] = (), form: Form = AS_USUAL
 ) -> Iterator[Row]:
-    """The rows of a table. Columns `texts` must hold a text in each row, `optional` ones can, if they are there.
+    """The rows of a table. Columns `texts` must hold a text in each row; columns `optional` may, or may be absent.
 
-    Such texts have no white space at their ends. Raises InputError if one is missing, or too long for any model.
+    The texts of these columns have no white space at their ends.
+
+    Raises InputError if a row cannot be read, or if a text is missing or too long for any model.
     """
     table = open_table(path, form=form)
     named = [*texts, *(name for name in optional if name in table.columns)]
-    table = table.scan(texts, optional=named[len(texts) :])
+    if named:
+        table = table.scan(texts, optional=named[len(texts) :])
     for number, (file, _) in enumerate(table.parts):
         stored = pl.read_parquet(part_file(table.folder, number), glob=False)
         places, cells = stored[PLACE].struct.unnest(), stored.drop(PLACE)
-        for (row, line, _), values in zip(places.iter_rows(), cells.iter_rows(named=True), strict=True):
+        for (row, line, reason), values in zip(places.iter_rows(), cells.iter_rows(named=True), strict=True):
             found = Row(values, table.files[file].location(row, line))
+            if reason:
+                raise InputError(f"{found.location}: {reason}")
             for name, cell in values.items():
                 if cell is None:
                     continue

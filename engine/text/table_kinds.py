@@ -46,7 +46,7 @@ _YAML = ("YAML", 'in Python, pandas.DataFrame(yaml.safe_load(open("FILE"))).to_c
 _AS_PARQUET = 'in Python, pandas.read_feather("FILE").to_parquet("table.parquet") makes a Parquet file of it'
 # First bytes → which kind of table it is; or what else, and what the user does about it. Those of texts are in lower
 # case, and white space can stand before them.
-_BY_BYTES: Mapping[bytes, str | tuple[str, str]] = {
+_BY_BYTES: Mapping[bytes, Kind | tuple[str, str]] = {
     b"PAR1": Kind.PARQUET,
     b"ARROW1\0": Kind.ARROW,
     b"\xff\xff\xff\xff": Kind.STREAM,
@@ -97,7 +97,7 @@ DIGESTS = "digests.json"  # of the files of a data set: ours, beside them
 MAYBE = {*_BY_NAME, ".txt", ".xls", ".zip", ".rds", ".rdata", ".sav", ".dta", ".pkl", ".numbers"}
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path) -> Kind:
     """Which kind of table a file is; InputError if it is none."""
     with open_text(path, HINT) as stream:
         first = stream.read(_FIRST)
@@ -105,7 +105,7 @@ def kind_of(path: Path) -> str:
         raise InputError(f"{path}: the file is empty; {HINT}")
     text = first.removeprefix(BYTE_ORDER_MARK).lstrip()
     begins = (first, text.lower())
-    found = next((kind for begin, kind in _BY_BYTES.items() if any(own.startswith(begin) for own in begins)), "")
+    found = next((kind for begin, kind in _BY_BYTES.items() if any(own.startswith(begin) for own in begins)), None)
     if not found or found == Kind.SHEET:
         found = _BY_ENDING.get(bare(path).suffix.lower(), found)
     if not found and first.count(0) * _ZEROS > len(first):

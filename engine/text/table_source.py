@@ -14,7 +14,7 @@ Row = tuple[int | None, Mapping[str, Any] | str]  # the line where it begins; it
 
 @dataclass(frozen=True)
 class Form:
-    """How a text file is written where it is not as the usual programs write it."""
+    """How a text file is written, if not as spreadsheets and pandas write it."""
 
     plain: bool = False  # tabs separate the fields, and quotation marks have no meaning
     encoding: str = ""  # of lines that are not UTF-8

@@ -86,7 +86,7 @@ def _exact(cell: Any) -> Any:
     return int(cell) if isinstance(cell, float) and cell.is_integer() and abs(cell) <= EXACT else cell
 
 
-def _of_frame(source: Source, size: int, kind: str = Kind.PARQUET) -> Iterator[Batch]:
+def _of_frame(source: Source, size: int, kind: Kind = Kind.PARQUET) -> Iterator[Batch]:
     """Of Polars, Parquet or Arrow. Vectors are not read: nothing here needs them, and they can be large."""
     try:
         pl.Config.load(_INTERVALS)
@@ -110,9 +110,9 @@ def _of_columns(source: Source, size: int) -> Iterator[Batch]:
 
 
 def in_memory(data: Any) -> Source:
-    """A frame of Polars, or of a library that makes one; a list of dictionaries, or a dictionary of columns.
+    """A source of a frame of Polars, pandas or Arrow, of what becomes one, of dictionaries, or of columns.
 
-    Raises InputError if it is nothing of these.
+    Raises InputError for data of any other type.
     """
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         return Source(_FRAME, list(data))
@@ -194,12 +194,12 @@ def _unpacked(path: Path, folder: Path) -> list[Path]:
     return sorted(files_below(folder), key=lambda own: own.name)
 
 
-_SCANS: Mapping[str, Callable[[Path], pl.LazyFrame]] = {
+_SCANS: Mapping[Kind, Callable[[Path], pl.LazyFrame]] = {
     Kind.PARQUET: partial(pl.scan_parquet, glob=False, hive_partitioning=False),
     Kind.ARROW: pl.scan_ipc,
     Kind.STREAM: lambda path: pl.read_ipc_stream(path, use_pyarrow=False).lazy(),
 }
-_WAYS: Mapping[str, Callable[[Source, int], Iterator[Batch]]] = {
+_WAYS: Mapping[Kind, Callable[[Source, int], Iterator[Batch]]] = {
     Kind.CSV: _by_rows(lambda source: of_delimited(source, ",")),
     Kind.TSV: _by_rows(lambda source: of_delimited(source, "\t")),
     Kind.JSON: _by_rows(of_json),

@@ -43,9 +43,9 @@ def of_delimited(source: Source, usual: str) -> Iterator[Row]:
         sign = said if said in _DELIMITERS else "\t" if form.plain else _delimiter(first, usual)
         # `map` goes on after a line that cannot be read; a generator would end there. A space before a double quote is
         # layout, and one before another text is not read anyway.
-        every = map("{}\n".format, chain([first], lines))
-        split = partial(csv.reader, delimiter=sign, strict=True, skipinitialspace=True)
-        records = _each(map(_at_tabs, every) if form.plain else split(every), lines)
+        every = chain([first], lines)
+        quoted = partial(csv.reader, delimiter=sign, strict=True, skipinitialspace=True)
+        records = _each(map(_at_tabs, every) if form.plain else quoted(map("{}\n".format, every)), lines)
         _, header, reason = next(records, (0, [], None))
         if reason or first.startswith("# "):
             raise InputError(f"{lines.location}: {reason or _COMMENT}")
@@ -59,7 +59,7 @@ def of_delimited(source: Source, usual: str) -> Iterator[Row]:
 
 
 def _at_tabs(line: str) -> list[str]:
-    return line.removesuffix("\n").split("\t")
+    return line.split("\t")
 
 
 def _delimiter(header: str, usual: str) -> str:

@@ -164,7 +164,7 @@ def execute(name, tmp_path, mini, *models):
 
 
 def tables(outputs):
-    """The results of cells as HTML. Their figures are left out: other processors have other last digits."""
+    """The results of cells as HTML, without figures, whose last digits differ between processors."""
     found = [own["text/html"] for cell in outputs for own in cell if "text/html" in own]
     return [re.sub(r"[-+−]?\d[\d.,]*", "#", text) for text in found]
 

@@ -43,6 +43,7 @@ from ...text.table_source import Form
 
 CONSTRAINTS = ("H", "L")
 LICENSING = {"Y": "licensed", "N": "unlicensed"}
+_NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 _NEGATION = "item context_aff context_neg target_aff target_neg"
 
 SHUFFLED, TRUNCATED, BOTH = CPRAG_PERTURBED = ("shuffled", "truncated", "shuffled-truncated")
@@ -155,15 +156,12 @@ def _pair_of(row: Row) -> tuple[str, str]:
 
 
 def _cloze(row: Row) -> float:
-    """Which share of people gave the expected word; NaN where no number stands."""
-    try:
-        return float(row["exp_cloze"])
-    except ValueError:
-        return math.nan
+    """The share of people who gave the expected word; NaN if it is not a number."""
+    return float(row["exp_cloze"]) if _NUMBER.fullmatch(row["exp_cloze"]) else math.nan
 
 
 def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
-    value = str(row[name])
+    value: str = row[name]
     if value not in known:
         raise InputError(f"{row.location}: {name} is {value!r}; it must be {' or '.join(known)}")
     return value

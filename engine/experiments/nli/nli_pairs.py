@@ -312,7 +312,6 @@ def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def _column(path: Path, row: Row, *names: str) -> str:
-    header = row
-    if found := next((name for name in names if name in header), None):
+    if found := next((name for name in names if name in row), None):
         return found
-    raise InputError(f"{path}:1: no column {', '.join(names)}; there are {', '.join(header)}")
+    raise InputError(f"{path}:1: no column {', '.join(names)}; there are {', '.join(row)}")

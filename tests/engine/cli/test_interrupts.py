@@ -1,6 +1,8 @@
 """What an interrupt leaves: status 130, the command that resumes, finished parts, and the same result in the end."""
 
 import io
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -122,3 +124,33 @@ def test_polars_turns_an_interrupt_into_an_error_of_the_file():
 
     with pytest.raises(pl.exceptions.PolarsError):
         pl.DataFrame({"a": [1]}).write_parquet(Stopped())
+
+
+WAITING = """
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where it is ignored, as under nohup
+import polars  # which sets a handler of its own
+from negengine.engine.basics.interrupts import end_waits
+
+def interrupt():
+    with begun:
+        sys.setswitchinterval(0.005)
+        while True:
+            os.kill(os.getpid(), signal.SIGINT)
+
+end_waits()
+begun, ended = threading.Lock(), threading.Lock()
+begun.acquire()
+ended.acquire()
+threading.Thread(target=interrupt, daemon=True).start()
+sys.setswitchinterval(1000)  # the other thread goes on when this one waits, and not before
+begun.release()
+try:
+    ended.acquire()
+except KeyboardInterrupt:
+    os._exit(7)
+"""
+
+
+def test_an_interrupt_ends_a_wait_though_polars_has_a_handler():
+    assert subprocess.run([sys.executable, "-c", WAITING], timeout=60, check=False).returncode == 7
