@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import command_pages  # noqa: E402 - beside this file, which is not in a package
 import library_page  # noqa: E402
+import lists  # noqa: E402
 
 OF_THE_ROOT = ("BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
 COMMAND_LIST, FAMILY_LIST, LIBRARY_PAGE = "<!-- list of commands -->", "<!-- list of families -->", "names.md"
@@ -65,6 +66,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
     markdown = re.sub(r"<!-- columns of (.+) -->", lambda found: column_table(found[1]), markdown)
     markdown = re.sub(r"<!-- families: (\w+) -->", lambda found: tested_families(found[1]), markdown)
+    markdown = lists.filled(markdown)
     return markdown.replace(COMMAND_LIST, command_pages.overview()).replace(FAMILY_LIST, family_table())
 
 

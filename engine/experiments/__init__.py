@@ -1,1 +1,1 @@
-"""The other papers' experiments, one folder each."""
+"""Experiments, one folder each: `negation` is the Self-Contained Negation Test; `data_sets` fetches others' data."""

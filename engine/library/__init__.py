@@ -1,1 +1,1 @@
-"""Arguments and results of all run functions: a model and how to open it, run options, a run with its tables."""
+"""What all run functions share: a model and how it is found or exported, options, a run with its tables, registry."""

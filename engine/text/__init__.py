@@ -1,1 +1,1 @@
-"""Words to token ids: lexicon, patterns, tokenizer, composition."""
+"""Words to token ids: lexicon, patterns, rules of agreement, tokenizer, composition; and a user's table to its rows."""

@@ -99,6 +99,8 @@ def test_the_code_of_a_page_runs(page, shell, tmp_path, monkeypatch, mini, score
         Path(name).parent.mkdir(exist_ok=True)
         if name == "models/mini":
             Path(name).symlink_to(mini.folder)
+        elif name.startswith("examples/"):
+            shutil.copytree(ROOT / name, name)
         elif name.endswith(".csv"):  # the first table that the page shows
             Path(name).write_text(re.search(r"(?ms)^```csv\n(.*?)^```$", text)[1], "utf-8")
         else:

@@ -13,6 +13,8 @@ from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 from pages import read
 
+from ..test_import_graph import ORDER
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,6 +54,19 @@ def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(sit
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
         assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
+
+
+def test_lists_and_measured_tables_stand_on_their_pages(site):
+    assert not [path for path, text in site.items() if re.search("<!-- (list of|measured|columns of|families)", text)]
+    packages = re.findall(r"<code>((?:engine|export|bench)/[\w/]*)</code></td>", site["CONTRIBUTING.html"])
+    assert {name.removesuffix("/").rpartition("/")[2] for name in packages} == set(ORDER)
+    shown = {
+        "citing.html": [r"Kassner, Hinrich Schütze \(2020\)", "2023.acl-short.80", "2023.blackboxnlp-1.16"],
+        "languages.html": ["self-contained-negation-likes", "italian-null-subject", "s'amuse en"],
+        "machines.html": ["slurm/submit.sh", "Puts the shards of a run together", "kubernetes/rayjob.yaml"],
+        "BENCHMARKS.html": ["<strong>ours, mixed</strong>", "npi licensing", "as 382 trees"],
+    }
+    assert not [(page, own) for page, found in shown.items() for own in found if not re.search(own, site[page])]
 
 
 def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):
