@@ -34,22 +34,22 @@ class Outsider:
             is_whole = [*read[: len(ids)]] == ids and all(spans[i][1] <= end and read[i] not in special for i in own)
             yield tuple(read[i] for i in own) if is_whole else ()
 
-    def span(self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool) -> Any:
-        start, text = (before or "").strip(), text.strip()
+    def span(self, before: str | None, text: str, joiner: str | None, how: Any) -> Any:
+        start, text = (before or "").strip(), text.strip() + " a" * how.ends  # a word could begin behind the text
         usual = "" if regex.search(rf"{_UNSPACED}[\W\d_]*\0[\W\d_]*{_UNSPACED}", f"{start}\0{text}") else " "
         start = start and start + (usual if joiner is None else joiner)
-        given, read = len(start.rstrip()), self._read(start + text, bos)
-        ids, spans, special, word = zip(*(t for t in read if not alone or t[2] or t[1][1] > given), strict=True)
-        own, room = [i for i in range(len(ids)) if not special[i]], self.longest - sum(special)  # room: a window
+        given, read = len(start.rstrip()), self._read(start + text, how.bos)
+        ids, spans, special, word = zip(*(t for t in read if not how.alone or t[2] or t[1][1] > given), strict=True)
+        own, room = [i for i in range(len(ids)) if not special[i]], self.longest - sum(special) + how.ends  # a window
         for number, place in enumerate(own):
             if not given or spans[place][1] > given:
                 first, step = min(number - room // 2, len(own) - room), max(1, room // 2)
                 first = -((room - number - 1) // step) * step if self.is_causal else first
                 kept = [i for i in range(len(ids)) if special[i] or i in own[max(0, first) :][:room]]
-                hidden = {i for i in own if by_word and i > place and word[i] == word[place] is not None} | {place}
+                hidden = {i for i in own if how.by_word and i > place and word[i] == word[place] is not None} | {place}
                 asked = [self.tokenizer.mask_token_id if i in hidden else ids[i] for i in kept]
                 logprobs = self._at(asked, kept.index(place)).double().log_softmax(-1)
-                yield float(logprobs[ids[place]]), spans[place][0] - len(start)
+                yield logprobs.numpy(), ids[place], spans[place][0] - len(start)
 
     def pair(self, first: str, second: str, max_length: int) -> Any:
         read = self.tokenizer(first, second, truncation=True, max_length=max_length, return_tensors="pt")

@@ -1,6 +1,7 @@
 """The checkpoint of an exported model, its weights loaded as any program loads them, for `verify --torch`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from .source import locate
 from .tasks import TASKS
 
 
-def torch_reference(checkpoint: str, exported: ExportedModel) -> Outsider:
+@dataclass(frozen=True)
+class Checkpoint(Outsider):
+    """The outsider, who also knows which tokens begin a word."""
+
+    # Those that hold the space before it, and all others; both with those that end a text
+    openings: tuple[Sequence[int], Sequence[int]] = ((), ())
+
+
+def torch_reference(checkpoint: str, exported: ExportedModel) -> Checkpoint:
     """Load the checkpoint that a model was exported from; an InputError if it is not there, or is another one."""
     is_local = checkpoint == "mini" or Path(checkpoint).exists()
     source = locate(checkpoint) if is_local else locate(checkpoint.partition("@")[0], exported.revision)
@@ -32,7 +41,11 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Outsider:
         model = _weights(exported.task, source.place)
         tokenizer = load_tokenizer(source, model.config, TASKS[exported.task].head)
     own = exported.max_length, exported.is_causal, exported.begins_with_added_bos
-    return Outsider(model.eval(), tokenizer, *own)
+    vocabulary, end = tokenizer.get_vocab(), model.config.eos_token_id
+    ends = {*(end if isinstance(end, list) else [end])} - {None}
+    spaced = {token for text, token in vocabulary.items() if text.startswith((" ", "Ġ", "▁"))}
+    others = {*vocabulary.values()} - spaced
+    return Checkpoint(model.eval(), tokenizer, *own, ([*spaced | ends], [*others | ends]))
 
 
 def _weights(task: str, place: Mapping[str, Any]) -> PreTrainedModel:

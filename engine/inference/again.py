@@ -31,6 +31,16 @@ _MOST_ANSWERS = 10_000  # so many first choices within rounding say nothing
 Logits = NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a text behind another one is read."""
+
+    by_word: bool  # with a masked token, the later ones of its word are masked
+    bos: bool  # the model's BOS token stands before both
+    alone: bool  # the given text is left out, and the tokens of the other one are as behind it
+    ends: bool  # a causal model is also asked about a token behind the text
+
+
 class Reference(Protocol):
     """A model that is asked in texts, one at a time, or one pair of them; `at_once` of them in threads."""
 
@@ -48,13 +58,17 @@ class Reference(Protocol):
     def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> Iterable[tuple[int, ...]]:
         """The tokens of each word at the mask of a text; none for a word that is not tokens of its own there."""
 
-    def span(
-        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool
-    ) -> Iterable[tuple[float, int]]:
-        """Of each token of a user's text behind a text that is given: its log-probability, and where it begins.
+    @property
+    def openings(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The tokens that hold the space before their word, and all others; both with those that end a text."""
 
-        NaN is that of a token before which nothing stands. Places are characters; a space before the text is -1.
-        `alone` leaves the given text out, and the tokens of the other as they are.
+    def span(
+        self, before: str | None, text: str, joiner: str | None, how: "Reading"
+    ) -> Iterable[tuple[NDArray[np.float64], int, int]]:
+        """Of each token of a user's text behind a text that is given: log-probabilities, itself, and where it begins.
+
+        Log-probabilities are those of all tokens at its place, float64 [V]; NaN where nothing stands before it. Places
+        are characters; a space before the text is -1.
         """
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:

@@ -6,7 +6,7 @@ of a causal model, the pseudo-log-likelihood of a masked one. A word is what sta
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import sqrt
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..inference.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict, named
+from ..inference.again import ROUNDING, Compared, Draw, Reading, Reference, Sample, Verdict, named
 from ..inference.causal import CausalLM
 from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
@@ -294,19 +294,21 @@ class Scored:
 
     row: Mapping[str, Any]
     span: Span
+    lists: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # key of `EACH` → what was recorded
 
     def again(self, reference: Reference) -> Compared:
         row, name = self.row, named(self.row)
-        by_word, is_alone = self.span.method is Method.WITHIN_WORD, row["role"] == ALONE
-        context = trimmed(row["context"] or "") or None
-        how = {"by_word": by_word, "bos": self.span.bos, "alone": is_alone}
-        found = list(reference.span(context, row["text"], self.span.joiner, **how))
-        logprobs, text = np.array([logprob for logprob, _ in found], np.float64), trimmed(row["text"])
-        ends = [word.end() for word in _WORD.finditer(text)]
-        word = np.minimum(np.searchsorted(ends, [start for _, start in found], side="right"), len(ends) - 1)
-        lacking = word[np.isnan(logprobs)]  # the first word of a text, before which nothing stands
+        text = row["text"].strip()
+        logprobs, starts, openings = self._ask(reference, len(text))
+        spelled = text.split()
+        ends = list[int]()
+        for own in spelled:
+            ends.append(text.index(own, ends[-1] if ends else 0) + len(own))
+        word = np.minimum(np.searchsorted(ends, starts, side="right"), len(ends) - 1)
+        has_score = ~np.isnan(logprobs)
+        lacking = word[~has_score]  # the first word of a text, before which nothing stands
         now = {
-            "tokens": len(found) - len(lacking),
+            "tokens": int(has_score.sum()),
             "words": len(ends) - len(np.unique(lacking)),
             "characters": len(text),
             "bytes": len(text.encode()),
@@ -315,7 +317,52 @@ class Scored:
             return Compared(name, Verdict.WRONG, f"{other}: {row[other]}, but now {now[other]}")
         sums = {"logprob": np.nansum(logprobs), "word_logprob": logprobs[~np.isin(word, lacking)].sum()}
         for what, value in sums.items():
-            if not abs(value - row[what]) <= ROUNDING * max(1.0, sqrt(len(found))):
+            if not abs(value - row[what]) <= ROUNDING * max(1.0, sqrt(len(logprobs))):
                 said = f"log-likelihood{' of whole words' * (what != 'logprob')}"
                 return Compared(name, Verdict.WRONG, f"{said} {row[what]:.4f}, but now {value:.4f}")
+        tokens = [{"word": int(word[i]) + 1, "logprob": logprobs[i]} for i in np.flatnonzero(has_score)]
+        words = []
+        for number in np.unique(word).tolist():
+            own = np.flatnonzero(word == number)
+            value = logprobs[own].sum() + (openings[own[-1] + 1] - openings[own[0]] if self.span.bow_correction else 0)
+            n = int(has_score[own].sum())
+            words.append({"number": number + 1, "word": spelled[number], "tokens": n, "logprob": value})
+        for what, recorded in self.lists.items():
+            if said := _differs(recorded, tokens if what == TOKENS else words):
+                return Compared(name, Verdict.WRONG, f"{what}: {said}")
         return Compared(name, Verdict.AGREES)
+
+    def _ask(self, reference: Reference, end: int) -> tuple[NDArray[np.float64], list[int], list[float]]:
+        """Of each token its log-probability, and where it begins; and the log-probability that a word begins there.
+
+        The latter with the correction alone, and also where the text ends (Pimentel and Meister 2024).
+        """
+        row, is_by_word, ends = self.row, self.span.method is Method.WITHIN_WORD, self.span.bow_correction
+        how = Reading(is_by_word, self.span.bos, row["role"] == ALONE, ends)
+        context = trimmed(row["context"] or "") or None
+        logprobs, starts, openings = list[float](), list[int](), list[float]()
+        spaced, others = reference.openings if ends else ([], [])
+        for every, token, start in reference.span(context, row["text"], self.span.joiner, how):
+            if ends:  # the first word of a text can have no space: it is chosen among those without it
+                begin = spaced if starts or token in spaced else others
+                openings.append(float(np.logaddexp.reduce(every[begin])))
+            if start < end:
+                logprobs.append(float(every[token]))
+                starts.append(start)
+        return np.array(logprobs), starts, openings
+
+
+def _differs(recorded: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+    """What a list has recorded of tokens or words and is not so; empty if nothing differs. NaN is no score."""
+    if len(recorded) != len(now):
+        return f"{len(recorded)} rows, but now {len(now)}"
+    for number, (was, own) in enumerate(zip(recorded, now, strict=True), 1):
+        for key, value in own.items():
+            there = was[key]
+            if key == "logprob":
+                lacks = np.isnan(value)
+                if (there is None) != lacks or not (lacks or abs(there - value) <= ROUNDING * max(1.0, abs(value))):
+                    return f"logprob {there} in row {number}, but now {value:.4f}"
+            elif there != value:
+                return f"{key} {there!r} in row {number}, but now {value!r}"
+    return ""

@@ -1,6 +1,7 @@
 """Faults of the program's own reading, joining, encoding and loading are found by PyTorch in `verify --torch`."""
 
 import importlib.util
+import re
 import shutil
 import sys
 import unicodedata
@@ -35,6 +36,7 @@ ACCENTS = {"sentence": ["Le cafe\u0301 est ferme\u0301."]}
 CLOSED = {"sentence": ["Le cafe\u0301 est [MASK]."], "target": ["ferme\u0301"]}
 UNBROKEN = {"sentence": ["A robin is not a\u00a0[MASK]."], "target": ["bird"]}
 JESSICA = {"sentence": ["Jessica likes to dance."]}
+SMOKERS = {"prefix": ["Maria is", "Anna likes"], "sentence": ["Jessica likes to smoke.", "the rusty cabinets  ."]}
 TRUE = {"context": ["Is it true? Answer:"], "choices": [["no.", "never, café."]], "answer": ["no."]}
 RUNS = {
     "probe roberta": (ng.probe, ROBINS),
@@ -51,12 +53,17 @@ RUNS = {
     "accents roberta": (partial(ng.probe, method="left-to-right"), CLOSED),
     "unbroken roberta": (ng.probe, UNBROKEN),
     "jessica gpt2": (ng.likelihood, JESSICA),
+    "lists gpt2": (partial(ng.likelihood, per_token=True, per_word=True), SMOKERS),
+    "alone gpt2": (partial(ng.likelihood, per_token=True, per_word=True), JESSICA),
+    "lists roberta": (partial(ng.likelihood, per_token=True, per_word=True), PAIR),
+    "ends gpt2": (partial(ng.likelihood, bow_correction=True, per_word=True, bos=True), JESSICA),
+    "behind gpt2": (partial(ng.likelihood, bow_correction=True, per_word=True), SMOKERS),
     "choice roberta": (ng.choice, TRUE),
     "choice gpt2": (partial(ng.choice, bos=True), TRUE),
     "words gpt2": (partial(ng.probe, method="whole-word", bos=True), WORDS),
 }
 WITH_MASK, BEFORE_MASK, BEHIND = tokenizer.with_mask, tokenizer.before_mask, span.behind
-READ_WORDS, ANSWER = span._Text.of, span.Span.answer
+READ_WORDS, ANSWER, BEGINNINGS = span._Text.of, span.Span.answer, span.log_beginnings
 
 
 def _composed(text, *_):
@@ -79,6 +86,43 @@ def _nothing_around(_, sentence):
 def _characters_for_bytes(*asked):
     found = ANSWER(*asked)
     return {**found, "bytes": found["characters"].alias("bytes")}
+
+
+def _a_neighbours_score(*read):
+    found = READ_WORDS(*read)
+    return replace(found, logprobs=np.roll(found.logprobs, 1))
+
+
+def _word_of(change):
+    """The tokens of a text belong to other words, and so do their scores."""
+
+    def read(*given):
+        found = READ_WORDS(*given)
+        word = np.clip(change(found), 0, len(found.spelled) - 1)
+        by_word = np.bincount(word, found.logprobs.astype(np.float64), minlength=len(found.spelled))
+        return replace(found, word=word, by_word=by_word)
+
+    return read
+
+
+def _last_token_in_next_word(text):
+    return np.append(text.word[1:], text.word[-1])
+
+
+def _first_token_in_word_before(text):
+    return np.append(text.word[:1], text.word[:-1])
+
+
+def _without_correction(place):
+    """The probability of a word's beginning is left out at one place."""
+
+    def found(*given):
+        every = [own.copy() for own in BEGINNINGS(*given)]
+        for own in every:
+            own[place] = 0
+        return every
+
+    return found
 
 
 UNTRIMMED = {(span, "trimmed"): str, (reference, "trimmed"): str}
@@ -167,6 +211,19 @@ def test_the_program_as_it_is_agrees(made, name, tmp_path):
         ),
         ("unbroken roberta", {(spelling, "_SPACE_AT_END"): regex.compile(r" +\Z")}),
         ("jessica gpt2", {(span._Text, "of"): _without_first_word}),
+        ("lists gpt2", {(span._Text, "of"): _a_neighbours_score}),
+        ("lists gpt2", {(span._Text, "of"): _word_of(_last_token_in_next_word)}),
+        ("lists gpt2", {(span._Text, "of"): _word_of(_first_token_in_word_before)}),
+        ("lists gpt2", {(span, "_WORD"): re.compile(r"[\w ]+|\S+")}),
+        ("alone gpt2", {(span._Text, "of"): _a_neighbours_score}),
+        ("lists roberta", {(span._Text, "of"): _a_neighbours_score}),
+        ("lists roberta", {(span._Text, "of"): _word_of(_first_token_in_word_before)}),
+        *(
+            (name, {(span, "log_beginnings"): _without_correction(place)})
+            for name in ("ends gpt2", "behind gpt2")
+            for place in (0, 1, -1)
+        ),
+        ("ends gpt2", {(span, "beginnings"): lambda exported: spans.beginnings(exported)[::-1]}),
         ("choice roberta", {(spans.Encoder, "alone"): _nothing_around}),
         ("choice gpt2", {(spans.Encoder, "alone"): lambda _, sentence: sentence}),
         ("choice roberta", {(span.Span, "answer"): _characters_for_bytes}),

@@ -19,11 +19,12 @@ from ...basics.errors import InputError
 from ...basics.frames import scan_frame
 from ...basics.numerals import fixed, percent
 from ...basics.printable import counted
+from ...inference.again import Draw, Sample
 from ...inference.exported import ExportedModel
 from ...inference.spans import beginnings
 from ...requests.items import ALL, ITEMS_FILE, by_split
 from ...requests.metrics import RATES, ROUNDING, SUMS
-from ...requests.span import TOKENS, WORDS, Span
+from ...requests.span import TOKENS, WORDS, Scored, Span
 from ...requests.stage import RequestStage
 from ...requests.summary import Cell, Row
 from ...runs.stage import Files, FinishedParts, changed
@@ -129,6 +130,20 @@ class LikelihoodRun(SpanRun):
     @property
     def score(self) -> str:
         return super().score if self.columns.has_pairs else ""
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        for sample in super().again(draw):
+            scored = cast("Sequence[Scored]", sample.items)
+            yield replace(sample, items=[replace(own, lists=self._lists(own.row)) for own in scored])
+
+    def _lists(self, row: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """What was recorded of the tokens and words of a sentence."""
+        found = {}
+        for name in self.span.each:
+            rows = scan_frame(self.folder / LISTS[name])
+            keys = {FILE, ROW, "role"} & {*rows.collect_schema()}
+            found[name] = rows.filter(pl.col(key).eq_missing(pl.lit(row[key])) for key in keys).collect().to_dicts()
+        return found
 
     def tables(self) -> list[Table]:
         """How often the good sentence is the more probable one; or means over sentences."""

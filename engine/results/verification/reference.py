@@ -1,7 +1,8 @@
 """The reference model as simple as can be: one text a call, the export's own tokenizer, the plain fp32 graph, NumPy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
 from ...basics.named import plugged
-from ...inference.again import Logits, Reference
+from ...inference.again import Logits, Reading, Reference
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...inference.judge import log_softmax
-from ...inference.spans import Encoder, Ids, Sentence, behind
+from ...inference.spans import Encoder, Ids, Sentence, beginnings, behind
 from ...text.spelling import trimmed
 from ...text.tokenizer import MaskTokenizer
 
@@ -50,31 +51,41 @@ class ExportedReference:
         found = tokenizer.word_sequences([(before, after)] * len(words), words)
         return [() if isinstance(own, str) else own for own in found]
 
+    @cached_property
+    def openings(self) -> tuple[list[int], list[int]]:
+        spaced, others = beginnings(self._exported)
+        return spaced.tolist(), others.tolist()
+
     def span(
-        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, bos: bool, alone: bool
-    ) -> list[tuple[float, int]]:
+        self, before: str | None, text: str, joiner: str | None, how: Reading
+    ) -> Iterator[tuple[NDArray[np.float64], int, int]]:
         whole, given = text, _ = trimmed(text), 0
         if before is not None:
             whole, given = behind(trimmed(before), text, joiner)
-        encoder = Encoder(self._tokenizer(bos=bos), self._exported.is_causal)
+        encoder = Encoder(self._tokenizer(bos=how.bos), self._exported.is_causal)
         [sentence] = encoder.encode([whole], [given])
-        sentence = encoder.alone(sentence) if alone else sentence
+        sentence = encoder.alone(sentence) if how.alone else sentence
         mask_id, longest, first = encoder.tokenizer.mask_id, self._exported.max_length, sentence.content.start
-        # Where nothing stands before the first token of a causal model's text, it has no score.
-        unscored = [(np.nan, first)] * (first not in sentence.scored and (alone or not given))
+        before_text = len(whole) - len(text)
 
-        def logprob(position: int) -> float:
+        def logprobs(position: int) -> NDArray[np.float64]:
             ids, place = sentence.ids.copy(), position
             if not encoder.is_causal:
-                later = (np.arange(len(ids)) > position) & (sentence.word == sentence.word[position]) & by_word
+                later = (np.arange(len(ids)) > position) & (sentence.word == sentence.word[position]) & how.by_word
                 ids[later & (sentence.word >= 0)] = mask_id
                 ids[position] = mask_id
             if len(ids) > longest:
                 ids, place = _window(sentence, ids, position, longest, is_causal=encoder.is_causal)
-            return float(log_softmax(self.at(ids, place))[int(sentence.ids[position])])
+            return log_softmax(self.at(ids, place))
 
-        known = [*unscored, *((logprob(position), position) for position in sentence.scored.tolist())]
-        return [(value, int(sentence.start[place]) - len(whole) + len(text)) for value, place in known]
+        # Where nothing stands before the first token of a causal model's text, it has no score.
+        if first not in sentence.scored and (how.alone or not given):
+            nothing = np.full(self._exported.vocab_size, np.nan)
+            yield nothing, int(sentence.ids[first]), int(sentence.start[first]) - before_text
+        for position in sentence.scored.tolist():
+            yield logprobs(position), int(sentence.ids[position]), int(sentence.start[position]) - before_text
+        if how.ends:
+            yield logprobs(sentence.content.stop), 0, len(text)
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
         """At a position of int32 [L], float32 [V]; a causal model reads only what stands before."""
