@@ -40,9 +40,9 @@ class Gpu:
 
 
 # All but the shares: NVIDIA's data sheets of these names, and its white papers on Hopper, Ampere, Ada and Turing. The
-# shares of A100 and T4 are fitted to one figure each of BENCHMARKS.md; the T4's is that low because of its 70 W.
-# Those of the H200 are fitted to its kernels as they were measured; the H100 is assumed to be alike. Assumed: the L4
-# (72 W) as the T4, the RTX 4090 as the A100.
+# shares of A100 and T4 are fitted to one figure each of docs/measured/simulation.csv; the T4's is that low because of
+# its 70 W. Those of the H200 are fitted to its kernels as they were measured; the H100 is assumed to be alike. Assumed:
+# the L4 (72 W) as the T4, the RTX 4090 as the A100.
 GPUS = {
     "h100": Gpu("H100 SXM", 989e12, 67e12, 3.35e12, 700, 132, 0.6, 0.62, 0.42),
     "h200": Gpu("H200 SXM", 989e12, 67e12, 4.8e12, 700, 132, 0.6, 0.62, 0.42),

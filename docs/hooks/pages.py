@@ -21,6 +21,7 @@ import library_page  # noqa: E402
 import lists  # noqa: E402
 
 OF_THE_ROOT = ("BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+HOME = "index.md"  # the README
 COMMAND_LIST, FAMILY_LIST, LIBRARY_PAGE = "<!-- list of commands -->", "<!-- list of families -->", "names.md"
 
 
@@ -36,6 +37,7 @@ def on_files(files: Any, config: Any) -> Any:
     generated = {path: command_pages.page(name) for name, path in command_pages.paths().items()}
     generated[LIBRARY_PAGE] = library_page.page()
     generated |= {name: (ROOT / name).read_text("utf-8") for name in OF_THE_ROOT}
+    generated[HOME] = (ROOT / "README.md").read_text("utf-8")
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         generated[f"notebooks/{path.stem}.md"] = notebook_page(path)
     for path, content in generated.items():
@@ -59,15 +61,23 @@ def notebook_page(path: Path) -> str:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links between the root and docs/ stay right, although both are one folder of pages here."""
-    if page.file.src_uri in OF_THE_ROOT:
+    if page.file.src_uri in {HOME, *OF_THE_ROOT}:
         markdown = re.sub(r"\]\(docs/", "](", markdown)
     markdown = re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, OF_THE_ROOT))})", r"](\1", markdown)
+    markdown = markdown.replace("](../README.md", f"]({HOME}")
     if "/" not in page.file.src_uri:  # a notebook has a page; its own page leads to the file
         markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
+    markdown = re.sub(r"<!-- files: (.+) -->", lambda found: described(found[1].split(", ")), markdown)
     markdown = re.sub(r"<!-- columns of (.+) -->", lambda found: column_table(found[1]), markdown)
     markdown = re.sub(r"<!-- families: (\w+) -->", lambda found: tested_families(found[1]), markdown)
     markdown = lists.filled(markdown)
     return markdown.replace(COMMAND_LIST, command_pages.overview()).replace(FAMILY_LIST, family_table())
+
+
+def described(files: list[str]) -> str:
+    """Files with their columns, or keys, below a heading each."""
+    named = ((re.sub(r"^(\S+)", r"`\1`", re.sub(r"(?<= of )(\w+)$", r"`\1`", file)), file) for file in files)
+    return "\n\n".join(f"### {heading}\n\n{column_table(file)}" for heading, file in named)
 
 
 def column_table(file: str) -> str:

@@ -1,4 +1,19 @@
-"""What CUDA computes in fewer bytes, of the finished fp32 graph: log-sum-exp without a copy."""
+"""What CUDA computes in fewer bytes, of the finished fp32 graph: log-sum-exp without a copy.
+
+Counted for bert-base (28,996 tokens) on an H200, where a sentence takes 9.1 µs in fp16, and not built:
+
+- `select` without rank and log-sum-exp, by outputs that are not fetched, would save 1.2 MB a sentence (the logits in
+  fp32, six times), 0.6 µs. But `answers.parquet` has both for the kept triplets. They would run a second time: 20 verbs
+  of 18,200 pairs are 3.3 % of all sentences, 0.3 µs.
+- The best logits once more in fp32, as int8 has it, would lower 0.64 % of close calls to 0.51 % (margins rounded to
+  fp16), 0.08 µs. It costs five columns of the vocabulary's matrix for each sentence, 120 kB in pieces, 0.03 µs, and
+  five more kernels a batch, 0.03 µs.
+- TF32 for close calls is 3.1 times as fast as fp32 (measured), but its products have 11 significant bits, as fp16's: it
+  cannot decide what fp16 cannot.
+- Fewer audits in fp32 would save at most 0.15 % of the sentences, 0.9 s in all, and cost the bound of 0.02 %.
+- FP8 would double the products of an H100 and save at most 2.4 µs. Its error is about 100 times that of fp16, so more
+  than 8 % of the decisions would be close calls, which cost 0.7 µs for each 1 %. Only TensorRT's provider has it.
+"""
 
 import numpy as np
 

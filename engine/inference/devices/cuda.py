@@ -92,7 +92,8 @@ class Cuda(Device):
             "arena_extend_strategy": "kSameAsRequested",
             # The memory-efficient kernel in fp16: on sentences of 17 tokens it takes half the time of flash attention,
             # whose tiles have 128. In fp32 unfused attention, as on the CPU. The kernel of cuDNN, the default on new
-            # devices, takes hundreds of milliseconds to plan each new shape.
+            # devices, takes hundreds of milliseconds to plan each new shape. Sentences a second of bert-base's shape
+            # in fp16 on an H200: 102,000; flash 87,500; unfused 84,800; cuDNN's 62,700 to 79,200.
             "sdpa_kernel": "16" if graph_precision(graph) == REFERENCE else "2",
             **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(self.index)) else {}),
         }
