@@ -75,12 +75,15 @@ def _begin(text: str) -> str:
 
 def packages() -> str:
     """The packages in their order, by the first paragraph of their docstrings."""
-    rows = []
-    for name in PACKAGES:
-        path = (ROOT / "engine" / name).resolve()
-        said = ast.get_docstring(ast.parse((path / "__init__.py").read_text("utf-8"))) or ""
-        rows.append([f"`{path.relative_to(ROOT)}/`", " ".join(said.partition("\n\n")[0].split())])
+    folders = [(ROOT / "engine" / name).resolve() for name in PACKAGES]
+    rows = ([f"`{path.relative_to(ROOT)}/`", _told(path / "__init__.py")] for path in folders)
     return table(["package", "what it does"], rows)
+
+
+def _told(path: Path) -> str:
+    """The first paragraph of a module's docstring."""
+    said = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return " ".join(said.partition("\n\n")[0].split())
 
 
 def measured(name: str) -> str:
@@ -90,7 +93,19 @@ def measured(name: str) -> str:
     return table(heads, ours)
 
 
-LISTS = {"papers": papers, "patterns": patterns, "examples": examples, "packages": packages}
+def source(path: str) -> str:
+    """A file of the sources as a block of its language."""
+    language = {".py": "python"}.get(Path(path).suffix, Path(path).suffix[1:])
+    return f"```{language}\n{(ROOT / path).read_text('utf-8')}```"
+
+
+def passes() -> str:
+    """The graph passes, by the first paragraphs of their files."""
+    paths = sorted({*(ROOT / "export" / "passes").glob("[!_]*.py")} - {ROOT / "export" / "passes" / "context.py"})
+    return table(["in `export/passes/`", "what it does"], ([f"`{path.name}`", _told(path)] for path in paths))
+
+
+LISTS = {"passes": passes, "papers": papers, "patterns": patterns, "examples": examples, "packages": packages}
 
 
 def filled(markdown: str) -> str:
@@ -98,4 +113,5 @@ def filled(markdown: str) -> str:
     for name, made in LISTS.items():
         place = f"<!-- list of {name} -->"
         markdown = markdown.replace(place, made()) if place in markdown else markdown
+    markdown = re.sub(r"<!-- source: (\S+) -->", lambda found: source(found[1]), markdown)
     return re.sub(r"<!-- measured: (\S+) -->", lambda found: measured(found[1]), markdown)

@@ -1,4 +1,9 @@
-"""All kinds of faults: where each can happen, how it is made, and what the command may do."""
+"""All kinds of faults: where each can happen, how it is made, and what the command may do.
+
+A fault is made in a fork of a process that has imported everything; the library of faults (LD_PRELOAD) counts calls
+from there. Each call that changes a file is followed by a kill in a run of its own; a power cut is such a kill, and
+then what was not flushed is lost. If a fault leaves the very same files as an earlier one, they are not resumed again.
+"""
 
 import contextlib
 import errno
