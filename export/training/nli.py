@@ -17,8 +17,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
 from ...engine.experiments.finished_run import fraction, published
-from ...engine.experiments.nli.nli import CHOSEN, NliRun, nli
-from ...engine.experiments.nli.nli_figures import WITH_CUE
+from ...engine.experiments.nli.nli import CHOSEN, WITH_CUE, NliRun, nli
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW, SOURCES, scheme_of
 from ...engine.library.model import export
 from ...engine.library.shown import Shown
@@ -186,11 +185,12 @@ class NliTraining(Shown):
 
     def _paper(self, condition: str, split: str) -> dict[str, Any]:
         """What the paper prints for such pairs after the same training; equal ends where it is one accuracy."""
-        paper: Mapping[str, Any] = published("nli")[self.pairs.source]
-        if self.negation is None:
-            ends = [paper["accuracy"][condition][split].get(self.family)] * 2
-        else:
-            ends = paper["held_out"][NEGATION] if (condition, split) == (NEW, ALL) else [None]
+        paper, source = published("nli"), self.pairs.source
+        ends = [None]
+        if self.negation is None and self.family in paper["figures"]:
+            ends = [paper["figures"][self.family][source][condition][split]["accuracy"]] * 2
+        elif self.negation is not None and (condition, split) == (NEW, ALL):
+            ends = paper[source]["held_out"][NEGATION]
         if None in ends:
             return dict.fromkeys(("paper_low", "paper_high", "paper"))
         low, high = map(fraction, ends)

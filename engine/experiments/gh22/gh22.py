@@ -60,7 +60,11 @@ _WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
 _ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
 _COLUMNS = {**_WORDS, **_ACTS}
 _SPLIT, _ACT = "{}@{}", "ACT"  # the name of a pattern and a rank in the summary, and of ACTs themselves
-
+_PARTS = rf"^(?:{_ACT}|(?<pattern>(?<number>\d+)(?<polarity>[PN])))@(?<rank>\d+)$"
+OF_SPLIT = {
+    name: pl.col("split").str.extract_groups(_PARTS).struct[name] for name in ("pattern", "number", "polarity", "rank")
+}
+"""What a split such as 3N@50 is of, over rows of the summary or of the paper's figures; of ACTs themselves the rank."""
 
 _DROPS = Chart(
     "drops",
@@ -85,7 +89,7 @@ _RATES = Chart(
 
 
 class Variant(StrEnum):
-    """A set of patterns in pairs: an affirmative one, then its negation. The value is the condition."""
+    """A set of patterns in pairs: an affirmative one, 1P, then its negation, 1N. The value is the condition."""
 
     ORIGINAL = "original"  # Table 2 of the paper
     CONNECTIVE = "connective"  # a connective begins the target (Table 1)
@@ -95,12 +99,6 @@ class Variant(StrEnum):
 def load_variant(variant: Variant) -> PatternSet:
     """The bundled patterns of a variant."""
     return load_patterns("gh22" if variant is Variant.ORIGINAL else f"gh22-{variant}", (*SLOTS, *ACT_SLOTS))
-
-
-def in_pairs(patterns: PatternSet) -> Iterator[tuple[Pattern, Pattern]]:
-    """Each affirmative pattern of a variant with its negation, in the order of Table 2."""
-    sides = ([own for own in patterns.scored if own.role is role] for role in (Role.CONTROL, Role.FORBIDDEN))
-    yield from zip(*sides, strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,32 +115,6 @@ class Gh22Run(RequestedRun):
     def patterns(self) -> dict[Variant, PatternSet]:
         sets = self.record.metadata["pattern sets"]
         return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
-
-    @cached_property
-    def cells(self) -> pl.DataFrame:
-        """What the splits of the summary are: pattern, its number in Table 2, polarity (P or N), and rank."""
-        of: dict[str, tuple[str | None, str | None]] = {_ACT: (None, None)}
-        for patterns in self.patterns.values():
-            for number, pair in enumerate(in_pairs(patterns), 1):
-                of |= {own.name: (str(number), polarity) for polarity, own in zip("PN", pair, strict=True)}
-        known = set(self.summary["split"])
-        rows = [
-            (split, name, *own, str(rank))
-            for rank in self.record.identity["ranks"]
-            for name, own in of.items()
-            if (split := _SPLIT.format(name, rank)) in known
-        ]
-        return pl.DataFrame(
-            rows, dict.fromkeys(("split", "pattern", "number", "polarity", "rank"), pl.String), orient="row"
-        )
-
-    @property
-    def of_split(self) -> dict[str, pl.Expr]:
-        """The columns of `cells` over rows of the summary, or of the paper's figures."""
-        split, *others = self.cells.columns
-        return {
-            name: pl.col(split).replace_strict(self.cells[split], self.cells[name], default=None) for name in others
-        }
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -162,9 +134,9 @@ class Gh22Run(RequestedRun):
     def methods(self, test: str) -> str:
         identity = self.record.identity
         first, (variant, patterns) = min(identity["ranks"]), next(iter(self.patterns.items()))
-        sides = [[_SPLIT.format(own.name, first) for own in pair] for pair in in_pairs(patterns)]
-        told = {n: self.told(variant, one, RATE, other, digits=3) for n, (one, other) in enumerate(sides, 1)}
-        drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
+        numbers = [own.name[:-1] for own in patterns.scored if own.role is Role.CONTROL]
+        told = (self.told(variant, f"{n}P@{first}", RATE, f"{n}N@{first}", digits=3) for n in numbers)
+        drops = "; ".join(f"pattern {n}: {drop}" for n, drop in zip(numbers, told, strict=True))
         return (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
             f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
@@ -173,7 +145,7 @@ class Gh22Run(RequestedRun):
         )
 
     def remarks(self) -> list[str]:
-        rows = self.summary.filter(metric=NO_VERB).select("value", "n", self.of_split["rank"]).iter_rows()
+        rows = self.summary.filter(metric=NO_VERB).select("value", "n", OF_SPLIT["rank"]).iter_rows()
         shares = [f"{percent(value)} % of {n:,} at rank {rank}" for value, n, rank in rows]
         told = [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
         return [*told, *super().remarks()]
@@ -181,15 +153,14 @@ class Gh22Run(RequestedRun):
     def tables(self) -> list[Table]:
         """Two of each variant: rates in the layout of Table 2 of the paper, and drops."""
         words, made = published("gh22")["columns"], list[View]()
-        split, ranks = self.of_split, self.cells["rank"].unique(maintain_order=True).to_list()
-        metric = pl.format("{}@{}", "metric", split["rank"])  # a column for each and rank
+        ranks, rank = self.record.identity["ranks"], OF_SPLIT["rank"]
+        named = [Column("n°", "number"), Column("pol.", "polarity"), *(Column(word, word) for word in words)]
         for variant, patterns in self.patterns.items():
             own = pl.col("condition") == str(variant)
             rows = [  # aux and adv: whether the target has that word
-                {"pattern": pattern.name, "number": str(number), "polarity": polarity}
-                | {key: word in pattern.target.split() for key, word in words.items()}
-                for number, pair in enumerate(in_pairs(patterns), 1)
-                for polarity, pattern in zip("PN", pair, strict=True)
+                {"pattern": one.name, "number": one.name[:-1], "polarity": one.name[-1]}
+                | {key: word in one.target.split() for key, word in words.items()}
+                for one in patterns.scored
             ]
             rates = [
                 Values(f"rank {i}", f"{RATE}@{i}", beside=f"ungrammatical@{i}", paper=f"paper, rank {i}") for i in ranks
@@ -199,14 +170,9 @@ class Gh22Run(RequestedRun):
                 View(
                     f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb)",
                     ("pattern",),
-                    [
-                        Column("n°", "number"),
-                        Column("pol.", "polarity"),
-                        *(Column(word, word) for word in words),
-                        *rates,
-                    ],
+                    [*named, *rates],
                     where=own,
-                    also={"pattern": split["pattern"], "metric": metric},
+                    also={"pattern": OF_SPLIT["pattern"], "metric": pl.format("{}@{}", "metric", rank)},
                     rows=pl.DataFrame(rows),
                     section="number",
                 ),
@@ -215,7 +181,7 @@ class Gh22Run(RequestedRun):
                     ("pattern",),
                     [Column("n°", "pattern"), *drops],
                     where=own,
-                    also={"metric": pl.format("difference@{}", split["rank"]), "pattern": split["number"]},
+                    also={"metric": pl.format("difference@{}", rank), "pattern": OF_SPLIT["number"]},
                     compares=True,
                     test="McNemar's exact test; name–profession pairs are independent",
                 ),
@@ -377,7 +343,7 @@ class Gh22(Requested):
                     name=f"{chart.name}-{variant}",
                     caption=f"Patterns “{variant}”: {chart.caption}.",
                     where=pl.col("condition") == str(variant),
-                    also=run.of_split,
+                    also=OF_SPLIT,
                 ).figure(run, table)
                 for variant, table in zip(run.patterns, tables, strict=True)
             ]

@@ -1,4 +1,10 @@
-"""Natural language inference with negation (Hossain et al. 2020), `negengine nli`; its Tables 5 and 7."""
+"""Natural language inference with negation (Hossain et al. 2020), `negengine nli`; its Tables 5 and 7.
+
+Figures that are not means of items are those of section 6.1 of the paper: shares of labels, baseline, drops. Three new
+pairs are made from one original pair, so over all new pairs the original pairs are the clusters. A drop (of two
+accuracies) has the interval of both combined, as the original dev set is another sample; relative_drop has that of a
+ratio of two proportions.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +25,19 @@ from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast
-from ...requests.items import ALL, ORIGINAL, OWN
+from ...requests.items import ALL, ORIGINAL, OWN, by_split
 from ...requests.label import Label
-from ...requests.summary import Cell, Row
+from ...requests.summary import Cell, Row, numbered
+from ...statistics.clusters import cluster_sums, clustered_mean, effective_sample_size, proportion_interval
+from ...statistics.differences import combined
+from ...statistics.intervals import proportion, relative_drop_interval
 from ...views import Column, Section, Table
 from ..cues.cue_words import has_cue
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Option
-from ..finished_run import Paper, published
+from ..finished_run import Paper, paper_of
 from ..requested import Requested, RequestedRun
 from ..view import POINTS, Chart, Values, View, differences
-from .nli_figures import WITH_CUE, figures
 from .nli_pairs import (
     KINDS,
     NEW,
@@ -47,18 +55,19 @@ from .nli_pairs import (
 from .nli_pairs import Label as Name
 
 TRAINER = "transformers' Trainer"  # what trains; a reference has it as its data set
-_NEEDED = {
-    **dict.fromkeys(("model", "task"), str),
-    **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),
-    **dict.fromkeys(("learning_rate", "weight_decay"), float),
-}
+_SETTINGS = (
+    "{epochs:d} epochs, batches of {batch_size:d}, learning rate {learning_rate:g}, weight decay {weight_decay:g}, at "
+    "most {max_length:d} tokens, seed {seed:d}"
+)
 CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
 """Said below an accuracy on dev where the training had `--patience`."""
 _TWO_WAY_SAID = (
     "accuracy is two-way (entailment or not), as the model has two labels; the paper's accuracy is three-way, and "
     "does not stand beside it"
 )
-DATA = "negation-nli"
+DATA, WITH_CUE = "negation-nli", "negation"
+LABEL_SHARES = {label: f"label_share:{label}" for label in Name}
+"""Label → the metric with its share."""
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
 # The label given, in the scheme that a pair is scored by: see `nli_pairs`.
 _NOT_ENTAILED = pl.col("two_way") & (pl.col("label") != str(Name.ENTAILMENT))
@@ -147,7 +156,7 @@ class NliRun(RequestedRun):
     @cached_property
     def paper(self) -> Paper:
         """What the paper prints; its three-way accuracies do not stand beside two-way ones."""
-        paper = paper_of(self.record.metadata["family"])
+        paper = paper_of(self.stage, self.record.metadata["family"])
         is_coarse = pl.col("dataset").is_in(self.coarse) & (pl.col("metric") == "accuracy")
         return replace(paper, figures=paper.figures.filter(~is_coarse))
 
@@ -179,38 +188,21 @@ class NliRun(RequestedRun):
 
 def training_told(training: Mapping[str, Any] | None) -> str:
     """How `negengine nli train` trained, as a sentence with a space after it; empty if export.json does not say it."""
-    if not isinstance(training, Mapping) or not _NEEDED.items() <= {k: type(v) for k, v in training.items()}.items():
+    training = training or {}
+    try:
+        settings = _SETTINGS.format_map(training)
+    except (KeyError, TypeError, ValueError):
         return ""
-    settings = (
-        f"{training['epochs']} epochs, batches of {training['batch_size']}, learning rate "
-        f"{training['learning_rate']:g}, weight decay {training['weight_decay']:g}, at most {training['max_length']} "
-        f"tokens, seed {training['seed']}"
-    )
-    if type(training.get("patience")) is int:
-        settings += f", the best epoch on dev with a patience of {training['patience']}"
-    learned = f"{training['limit']:,} pairs of the" if type(training.get("limit")) is int else "the"
-    fraction = training.get("negation")
+    if (patience := training.get("patience")) is not None:
+        settings += f", the best epoch on dev with a patience of {patience}"
+    learned = f"{training['limit']:,} pairs of the" if training.get("limit") else "the"
     added = ""
-    if isinstance(fraction, float):
+    if (fraction := training.get("negation")) is not None:
         added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
     return (
         f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{added} "
         f"({TRAINER}; {settings}). "
     )
-
-
-def paper_of(family: str) -> Paper:
-    """The accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
-    found = published("nli")
-    if family not in found["families"]:
-        return Paper.of({})
-    cells: dict[tuple[str, ...], float | str] = {
-        (source, condition, split, "accuracy"): own[family]
-        for source in SOURCES
-        for condition, splits in found[source]["accuracy"].items()
-        for split, own in splits.items()
-    }
-    return Paper.of(cells, found["doubts"])
 
 
 def _by_source(texts: Sequence[str]) -> dict[str, Path]:
@@ -326,7 +318,20 @@ class Nli(Requested):
 
     @classmethod
     def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
-        return figures(rows)
+        """For each data set, condition and split."""
+        cells = {Cell(*key): own for key, own in by_split(rows).partition_by(Cell._fields, as_dict=True).items()}
+        for cell, own in cells.items():
+            n, source = len(own), cell.dataset
+            counts = {"majority": own["expected"].value_counts()["count"].max()}
+            counts |= {LABEL_SHARES[label]: (own["gold"] == str(label)).sum() for label in SOURCES[source]}
+            counts |= {"truncated": own["truncated"].sum()}
+            yield from (Row.of(cell, metric, count / n, None, None, n) for metric, count in counts.items())
+            if cell == Cell(source, ORIGINAL):
+                yield Row.of(cell, "negation_share", *proportion(int(own["negation"].sum()), n), n)
+            if cell.condition == NEW:
+                for reference, suffix in (((ALL, None), ""), ((WITH_CUE, OWN), "_from_negation")):
+                    if (original := cells.get(Cell(source, ORIGINAL, *reference))) is not None:
+                        yield from _drops(cell, original["accuracy"], own, suffix)
 
     @staticmethod
     def sections(run: NliRun) -> list[Section]:
@@ -345,6 +350,22 @@ class Nli(Requested):
             Section(judged, said, [ACCURACIES.figure(run, accuracy)], drop, notes=run.remarks()),
             Section("Which kind of pair is harder?", tables=[types]),
         ]
+
+
+def _drops(cell: Cell, original: pl.Series, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
+    right, n, right_before = new["accuracy"].to_numpy(), len(new), int(original.sum())
+    before = proportion(right_before, len(original))
+    found = clustered_mean(*cluster_sums(right, numbered(new["cluster"])))
+    clusters = found.clusters if found.clusters < n else None
+    after = proportion(int(right.sum()), n) if clusters is None else (found.value, *proportion_interval(found))
+    ends = combined(before, after)
+    yield Row.of(cell, f"accuracy_drop{suffix}", before[0] - after[0], *ends, n, clusters)
+    if before[0] > 0:
+        ends = (None, None)
+        if clusters is None or found.shows_variation:
+            draws = float(n) if clusters is None else effective_sample_size(found)
+            ends = relative_drop_interval(after[0] * draws, draws, right_before, len(original))
+        yield Row.of(cell, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, n, clusters)
 
 
 def _requests(own: PairSet, head: Sequence[Name]) -> pl.DataFrame:

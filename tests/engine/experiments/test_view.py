@@ -19,7 +19,6 @@ from negengine.engine.experiments.gh22.gh22 import Gh22, Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.experiments.negation.negation_tables import published as published_test
 from negengine.engine.experiments.nli.nli import Nli
-from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.view import POINTS, Values, View
 from negengine.engine.requests.items import OWN
 from negengine.engine.requests.summary import Row, correction_note, frame
@@ -138,7 +137,7 @@ CASES = {
     "lama": (Lama, lama, "bert-base-cased", {}),
     "diagnostics": (Diagnostics, diagnostics, "google-bert/bert-large-uncased", {}),
     "gh22": (Gh22, gh22, "roberta-large", {"patterns": {Variant.ORIGINAL: load_variant(Variant.ORIGINAL)}}),
-    "nli": (Nli, nli, "some/bert", {"paper": nli_paper("bert")}),
+    "nli": (Nli, nli, "some/bert", {"paper": paper_of("nli", "bert")}),
 }
 
 
