@@ -186,12 +186,12 @@ class NliTraining(Shown):
     def _paper(self, condition: str, split: str) -> dict[str, Any]:
         """What the paper prints for such pairs after the same training; equal ends where it is one accuracy."""
         paper, source = published("nli"), self.pairs.source
-        ends = [None]
+        ends: Sequence[float] = ()
         if self.negation is None and self.family in paper["figures"]:
             ends = [paper["figures"][self.family][source][condition][split]["accuracy"]] * 2
         elif self.negation is not None and (condition, split) == (NEW, ALL):
             ends = paper[source]["held_out"][NEGATION]
-        if None in ends:
+        if not ends:
             return dict.fromkeys(("paper_low", "paper_high", "paper"))
         low, high = map(fraction, ends)
         return {"paper_low": low, "paper_high": high, "paper": _span(ends)}

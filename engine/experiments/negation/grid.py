@@ -3,20 +3,24 @@
 A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...basics.choices import Coreference
+from ...basics.choices import Coreference, VerbConvention
 from ...basics.errors import InputError
 from ...runs.stage import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
-from ...text.pattern import NAME, PROFESSION, PRONOUN
+from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet
 from ...text.token_ids import TokenSequences
+from ...text.tokenizer import MaskTokenizer
+from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
+
+SEVERAL = VerbConvention.SEVERAL_TOKENS
 
 PAIR_NAME = pl.concat_str(pl.col("name").str.replace_all(",", ",,", literal=True), pl.lit(", "), "profession")
 """`Anna, a nurse`: another text for each other pair, also where a name has a comma."""
@@ -58,6 +62,56 @@ class Verbs:
         name, profession = self.part_pairs(part)
         verb = np.tile(np.arange(self.n), len(part))
         return np.repeat(name, self.n), np.repeat(profession, self.n), verb
+
+
+def slot_words(lexicon: Lexicon, fillers: Mapping[str, "PairFillers"]) -> dict[str, Sequence[str]]:
+    """The words of all slots."""
+    return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
+
+
+def usable_verbs(
+    tokenizer: MaskTokenizer,
+    lexicon: Lexicon,
+    patterns: PatternSet,
+    fillers: Mapping[str, "PairFillers"],
+    convention: VerbConvention,
+) -> tuple[NDArray[np.int64], TokenSequences, dict[str, list[str]]]:
+    """The verbs that can be asked for at the masks of all patterns; `fillers` are those of all slots but {ACT}.
+
+    Returns their numbers in the lexicon, int64 [n], their tokens in the selecting pattern, [n], and, for each scored
+    pattern, the verbs that are left out for its mask alone. Raises InputError if no verb is left.
+    """
+    selecting, verbs, words = patterns.selecting, lexicon.verbs, slot_words(lexicon, fillers)
+    main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, verbs)), strict=True)
+
+    def one_token(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
+        base, beside = {slot: words[slot][0] for slot in own.slots}, beside_mask(tokenizer, own, words, main[0])
+        others = other_sentences(own, words, beside)
+        # Where the mask is apart from all words, no verb depends on them.
+        in_context = verbs if beside else ()
+        index, token = mask_fillers(tokenizer, own, main, base, convention, further, in_context, others)
+        return index, TokenSequences.single(token)
+
+    def several_tokens(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
+        found = mask_words(tokenizer, own, main, {slot: words[slot][0] for slot in own.slots})
+        fewest = 2 if own is selecting else 1
+        known = {i: tokens for i, tokens in enumerate(found) if isinstance(tokens, tuple) and len(tokens) >= fewest}
+        if not known:
+            raise InputError(f"--verbs {convention}: no verb is of several tokens at the mask of {own.name}")
+        return np.array([*known], np.int64), TokenSequences.of([*known.values()])
+
+    usable = several_tokens if convention is SEVERAL else one_token
+    (index, tokens), lost = usable(selecting), dict[str, list[str]]()
+    for own in patterns.scored:
+        kept = np.isin(index, usable(own)[0])
+        lost[own.name] = [verbs[i] for i in index[~kept]]
+        index, tokens = index[kept], tokens.take(np.flatnonzero(kept))
+        if not len(index):
+            raise InputError(
+                f"no verb that can be asked for at the mask of {selecting.name} can be asked for at that of "
+                f"{own.name}, too: write patterns with the same text around the mask"
+            )
+    return index, tokens, lost
 
 
 def sample_pairs(lexicon: Lexicon, n: int | None, seed: int) -> NDArray[np.int64]:

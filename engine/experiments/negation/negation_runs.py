@@ -19,11 +19,11 @@ from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PRONOUN, PatternSet, column
 from ...views import Table
-from .grid import PAIR_NAME
+from .grid import PAIR_NAME, SEVERAL
 from .negation_tables import Published, contrast, published, rates_table, selection_table
 from .rates import PAIR, RATES_FILE, SCORES_FILE
 from .reading import reading, scores_methods, selection_methods
-from .select import SELECTION_FILE, SEVERAL, TOKENS, TRIPLETS_FILE, Selection
+from .select import SELECTION_FILE, TOKENS, TRIPLETS_FILE, Selection
 from .triplet_sentences import (
     scored_sentences,
     selected_sentences,

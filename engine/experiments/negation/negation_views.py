@@ -43,11 +43,6 @@ def scored(run: ScoresRun) -> list[Section]:
     ]
 
 
-def _in_order(column: str, values: Sequence[str]) -> pl.Expr:
-    """The place of a value among all of them, to sort by."""
-    return pl.col(column).replace_strict({value: i for i, value in enumerate(values)}, return_dtype=pl.Int64)
-
-
 def _verdict(run: ScoresRun) -> Section:
     n = int(run.rates["n"].max() or 0)  # type: ignore[arg-type]
     about = (
@@ -111,7 +106,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     top = (
         counts.group_by("pattern", maintain_order=True)
         .head(TOP)
-        .sort(_in_order("pattern", rates["pattern"].to_list()), maintain_order=True)
+        .sort(pl.col("pattern").cast(pl.Enum(rates["pattern"])), maintain_order=True)
         .select("pattern", "top1", "n", "share", "triplets")
     )
     title = "What does the model say instead of the verb?"

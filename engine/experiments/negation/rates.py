@@ -4,12 +4,10 @@ Triplets of one [NAME, PROF] pair share most of their sentence, and some models 
 clusters, or pairs and verbs that cross (`…_two_way`). With other word lists, the rate may lie outside the interval.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...requests.contrast import paired_differences
 from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
@@ -37,10 +35,11 @@ def rates(
     """
     scored = _scored(scores, triplets, patterns)
     known = [name for name, own in scored.items() if len(own) and name != selecting]
-    between = _between(scored, known)
+    sides = {(one, other): (scored[one], scored[other]) for one, other in combinations(known, 2)}
+    between = paired_differences(sides, ("first", "second"))
     rows: list[dict[str, str | int | float | None]] = []
     for pattern, own in scored.items():
-        repeated, pair, verb = _arrays(own)
+        repeated, pair, verb = (own[name].to_numpy() for name in ("value", "cluster", "crossed"))
         total, repetitions = len(repeated), int(repeated.sum())
         rows.append({"pattern": pattern, "n": total, "repetitions": repetitions})
         rows[-1] |= {"pairs": own["cluster"].n_unique(), "verbs": own["crossed"].n_unique()}
@@ -71,19 +70,7 @@ def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str
     return {pattern: known.filter(pl.col("pattern") == pattern) for pattern in patterns}
 
 
-def _arrays(outcomes: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Whether the verb of each triplet is repeated, its pair, its verb; [n] each."""
-    repeated, pair, verb = (outcomes[name].to_numpy() for name in ("value", "cluster", "crossed"))
-    return repeated, pair, verb
-
-
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
     """Of the drop."""
     high, low = (None if end is None else 100 * (1 - end) for end in proportion_interval(mean))
     return {f"drop_low{suffix}": low, f"drop_high{suffix}": high, f"design_effect{suffix}": mean.design_effect}
-
-
-def _between(scored: Mapping[str, pl.DataFrame], patterns: Sequence[str]) -> pl.DataFrame:
-    """Each two patterns, on the triplets of both: the columns of `paired_differences`."""
-    sides = {(one, other): (scored[one], scored[other]) for one, other in combinations(patterns, 2)}
-    return paired_differences(sides, ("first", "second"))

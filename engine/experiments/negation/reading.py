@@ -19,7 +19,7 @@ from ...basics.choices import Coreference
 from ...basics.numerals import fixed, interval, percent
 from ...text.pattern import Pattern, PatternSet, Role
 from ...text.pattern_files import load_patterns
-from .select import SEVERAL
+from .grid import SEVERAL
 
 Row = Mapping[str, Any]
 PAPERS_PRONOUNS = ("she", "he")

@@ -23,6 +23,7 @@ from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
 from ...requests.composed import ComposedPattern, distinct
+from ...requests.items import model_identity
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
@@ -31,9 +32,10 @@ from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
+from .grid import SEVERAL
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
 from .rates import RATES_FILE, SCORES_FILE, rates
-from .select import SEVERAL, TOKENS, TRIPLETS_FILE, Selection, composed
+from .select import TOKENS, TRIPLETS_FILE, Selection, composed
 
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
@@ -123,8 +125,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            "model": self.exported.name,
-            "model sha256": self.exported.sha256,
+            **model_identity(self.exported),
             "patterns sha256": self.selected.patterns.sha256,
             "triplets sha256": self.selected.record.files[TRIPLETS_FILE],
             "triplets per part": self.triplets_per_part,

@@ -29,21 +29,20 @@ from ...inference.mixed import take_audits
 from ...inference.model import Decider
 from ...inference.precision import Workload
 from ...inference.words import WordScores, repeated_words, sampled_queries
+from ...requests.items import model_identity
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.lexicon import Lexicon
-from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
+from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
-from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, IN_PART, answer_columns, as_column, divided, rejoined
-from .grid import PairFillers, Verbs, pair_fillers, sample_pairs, verb_order
+from .grid import SEVERAL, PairFillers, Verbs, pair_fillers, sample_pairs, slot_words, usable_verbs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
-SEVERAL = VerbConvention.SEVERAL_TOKENS
 TOKENS = "tokens"
 """The column with the number of tokens of a verb, in a run with verbs of several tokens."""
 
@@ -132,38 +131,7 @@ class Selection(DecidingStage[Sentences]):
             )
         fillers = pair_fillers(lexicon, coreference, settings.seed)
         pairs = sample_pairs(lexicon, settings.pairs, settings.seed)
-
-        tokenizer, pattern, words = exported.tokenizer, patterns.selecting, _words(lexicon, fillers)
-        main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)
-
-        def one_token(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
-            base, beside = {slot: words[slot][0] for slot in own.slots}, beside_mask(tokenizer, own, words, main[0])
-            others = other_sentences(own, words, beside)
-            # Where the mask is apart from all words, no verb depends on them.
-            in_context = lexicon.verbs if beside else ()
-            index, token = mask_fillers(tokenizer, own, main, base, convention, further, in_context, others)
-            return index, TokenSequences.single(token)
-
-        def several_tokens(own: Pattern) -> tuple[NDArray[np.int64], TokenSequences]:
-            found = mask_words(tokenizer, own, main, {slot: words[slot][0] for slot in own.slots})
-            fewest = 2 if own is pattern else 1
-            known = {i: tokens for i, tokens in enumerate(found) if isinstance(tokens, tuple) and len(tokens) >= fewest}
-            if not known:
-                raise InputError(f"--verbs {convention}: no verb is of several tokens at the mask of {own.name}")
-            return np.array([*known], np.int64), TokenSequences.of([*known.values()])
-
-        usable = several_tokens if convention is SEVERAL else one_token
-        index, tokens = usable(pattern)
-        lost: dict[str, list[str]] = {}
-        for own in patterns.scored:
-            kept = np.isin(index, usable(own)[0])
-            lost[own.name] = [lexicon.verbs[i] for i in index[~kept]]
-            index, tokens = index[kept], tokens.take(np.flatnonzero(kept))
-            if not len(index):
-                raise InputError(
-                    f"no verb that can be asked for at the mask of {pattern.name} can be asked for at that of "
-                    f"{own.name}, too: write patterns with the same text around the mask"
-                )
+        index, tokens, lost = usable_verbs(exported.tokenizer, lexicon, patterns, fillers, convention)
         per_part = max(1, (LAZY_CANDIDATES_PER_PART if settings.lazy else candidates_per_part) // len(index))
         per_part = min(per_part, pairs_per_lazy_part) if settings.lazy else per_part
         verbs = Verbs(index, tokens, len(lexicon.professions), pairs, per_part)
@@ -190,9 +158,8 @@ class Selection(DecidingStage[Sentences]):
     @property
     def metadata(self) -> dict[str, Any]:
         return {
-            "model": self.exported.name,
+            **model_identity(self.exported),
             **model_metadata(self.exported),
-            "model sha256": self.exported.sha256,
             "pattern": self.patterns.selecting.name,
             "pattern set": self.patterns.to_json(),
             "coreference": str(self.settings.coreference),
@@ -207,8 +174,7 @@ class Selection(DecidingStage[Sentences]):
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            "model": self.exported.name,
-            "model sha256": self.exported.sha256,
+            **model_identity(self.exported),
             "lexicon sha256": self.lexicon.sha256,
             "patterns sha256": self.patterns.sha256,
             **{own.name.replace("_", " "): getattr(self.settings, own.name) for own in fields(Settings)},
@@ -228,9 +194,12 @@ class Selection(DecidingStage[Sentences]):
         return [slot for slot in self.patterns.slots if slot not in WORD_SLOTS]
 
     @cached_property
+    def words(self) -> dict[str, Sequence[str]]:
+        return slot_words(self.lexicon, self.fillers)
+
+    @cached_property
     def composer(self) -> Composer:
-        words = _words(self.lexicon, self.fillers)
-        return composer(self.exported.tokenizer, self.patterns.selecting, words, self.settings.seed)
+        return composer(self.exported.tokenizer, self.patterns.selecting, self.words, self.settings.seed)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -249,7 +218,7 @@ class Selection(DecidingStage[Sentences]):
             same.setdefault(tuple(tokens), []).append(self.lexicon.verbs[number])
         if twice := [" = ".join(verbs) for verbs in same.values() if len(verbs) > 1]:
             found.append(f"select: verbs with the same tokens of this model, which count apart: {', '.join(twice)}")
-        for slot, words in _words(self.lexicon, self.fillers).items():
+        for slot, words in self.words.items():
             if unknown := self.exported.tokenizer.unknown(list(words)):
                 found.append(f"select: words of {{{slot}}} with letters that the model does not know: {some(unknown)}")
         return found
@@ -258,20 +227,17 @@ class Selection(DecidingStage[Sentences]):
         pattern, verbs = self.patterns.selecting.name, self.verbs
         tokens = "several tokens" if self.has_several else "one token"
         say(f"{verbs.n:,} of {len(self.lexicon.verbs):,} verbs are {tokens} at the mask")
-        say(
-            f"{counted(len(verbs.pairs), 'pair')}, {counted(verbs.size, 'candidate')}, "
-            f"{counted(len(verbs.parts), 'part')}"
-        )
+        sizes = {"pair": len(verbs.pairs), "candidate": verbs.size, "part": len(verbs.parts)}
+        say(", ".join(counted(n, what) for what, n in sizes.items()))
         for number in np.unique(verbs.words.counts).tolist():
             longest = self.composer.longest({VERB: verbs.index[verbs.words.counts == number]}) + number - 1
             which = f"{pattern}, verbs of {number} tokens" if self.has_several else pattern
             refuse_too_long(self.exported, longest, which)
         say(composed(pattern, self.composer))
-        words = _words(self.lexicon, self.fillers)
         for own in self.patterns.scored:  # the scoring would refuse them
-            whole = WholeSentenceComposer(self.exported.tokenizer, own, {slot: words[slot] for slot in own.slots})
+            whole = WholeSentenceComposer(self.exported.tokenizer, own, {slot: self.words[slot] for slot in own.slots})
             if whole.longest() > self.exported.max_length:  # a bound that no sentence reaches
-                made = composer(self.exported.tokenizer, own, words, self.settings.seed)
+                made = composer(self.exported.tokenizer, own, self.words, self.settings.seed)
                 refuse_too_long(self.exported, made.longest(), own.name)
 
     def workloads(self) -> list[Workload]:
@@ -380,7 +346,8 @@ class Selection(DecidingStage[Sentences]):
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, answers.parquet, and selection.json: rows 1 to 6 of the paper's Table 5, and more."""
         rows, has_several = parts.rows.select(pl.exclude("triplet")), parts.metadata["verb convention"] == SEVERAL
-        triplets, answers = map(numbered, divided(rows if has_several else rows.drop(TOKENS, strict=False)))
+        both = divided(rows if has_several else rows.drop(TOKENS, strict=False))
+        triplets, answers = (own.with_row_index("triplet").cast({"triplet": pl.Int64}) for own in both)
         n = int(triplets.select(pl.len()).collect().item())
         summary = _figures(parts.metadata, parts.counts, n)
         return {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
@@ -425,17 +392,8 @@ def _figures(metadata: Mapping[str, Any], all_counts: Mapping[str, float], selec
     return figures
 
 
-def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Rows with a first column `triplet`, their number from 0 on."""
-    return rows.with_row_index("triplet").cast({"triplet": pl.Int64})
-
-
 def composed(pattern: str, made: Composer) -> str:
     """How a pattern's sentences are composed, in one line."""
     if made.slotwise:
         return f"{pattern}: token ids were compared with the tokenizer's on {made.proved:,} sentences"
     return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"
-
-
-def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:
-    return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}

@@ -58,10 +58,6 @@ def scored_sentences(
         yield _sentences(rows, pattern, patterns.slots, coreference, mask)
 
 
-def _masks(rows: pl.DataFrame | pl.LazyFrame, mask: str) -> str | pl.Expr:
-    return pl.lit(mask).repeat_by(TOKENS).list.join("") if TOKENS in rows.collect_schema() else mask
-
-
 def _looked_up(triplets: pl.LazyFrame) -> list[pl.Expr]:
     """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
     small = triplets.with_columns(pl.col(pl.String).cast(pl.Categorical)).collect(engine="streaming")  # each word once
@@ -101,6 +97,7 @@ def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference
 def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coreference: str, mask: str) -> pl.LazyFrame:
     forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
     numbers = [TOKENS] if TOKENS in rows.collect_schema() else []
+    masks = pl.lit(mask).repeat_by(TOKENS).list.join("") if numbers else mask
     failed = pl.lit(None, pl.Boolean)
     if pattern.role is Role.SELECTING:
         failed = ~pl.col(REPEATED)
@@ -110,7 +107,7 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
     return rows.select(
         item="triplet",
         condition=pl.lit(pattern.name),
-        sentence=sentence_texts(pattern, _masks(rows, mask)),
+        sentence=sentence_texts(pattern, masks),
         expected=expected_verbs(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,

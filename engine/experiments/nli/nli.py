@@ -322,7 +322,7 @@ class Nli(Requested):
         cells = {Cell(*key): own for key, own in by_split(rows).partition_by(Cell._fields, as_dict=True).items()}
         for cell, own in cells.items():
             n, source = len(own), cell.dataset
-            counts = {"majority": own["expected"].value_counts()["count"].max()}
+            counts: dict[str, Any] = {"majority": own["expected"].value_counts()["count"].max()}
             counts |= {LABEL_SHARES[label]: (own["gold"] == str(label)).sum() for label in SOURCES[source]}
             counts |= {"truncated": own["truncated"].sum()}
             yield from (Row.of(cell, metric, count / n, None, None, n) for metric, count in counts.items())
