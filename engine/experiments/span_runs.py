@@ -28,6 +28,7 @@ JOINER = Annotated[
         metavar="TEXT",
     ),
 ]
+WINDOWS = Annotated[bool, Option("Score texts that are too long for the model in parts (windows).")]
 ACCURACIES = Chart(
     "likelihood",
     "accuracy",

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -48,16 +48,26 @@ from .own_table import (
     RequestColumns,
     Told,
     absent_columns,
+    find_column,
+    find_columns,
     item_of,
     said_by_name,
 )
 from .plan import TablePlan, planned
 from .requested import Requested, RequestedRun
 
-CLUSTERS = Annotated[
-    str | None,
-    Option("A column with the same value in rows that depend on each other (default: cluster).", metavar="COLUMN"),
+column = partial(Option, metavar="COLUMN")
+GROUPS = Annotated[
+    str | Sequence[str],
+    column(
+        "A column with groups, each of which gets its own figures (default: group; '' for none); may be repeated.",
+        kind=list[str],
+    ),
 ]
+CLUSTERS = Annotated[
+    str | None, column("A column with the same value in rows that depend on each other (default: cluster).")
+]
+SKIP_BAD = Annotated[bool, Option("Skip rows that cannot be used: the column why of items.parquet has the reason.")]
 NOTHING_TOLD = Labels("", {}).told()
 # What requests, sentences and tables of several runs have columns for.
 _OWN_NAMES = frozenset({*KEYS, *SENTENCE_COLUMNS, *PAIR[2:], ROW, FILE, "right", "candidate", "model"})
@@ -178,6 +188,8 @@ class TableRequested(Requested):
     rows_per_part: ClassVar[int] = 2048
 
     data: TableLike
+    group: str | Sequence[str]
+    cluster: str | None
     skip_bad: bool
 
     def __post_init__(self) -> None:
@@ -188,6 +200,11 @@ class TableRequested(Requested):
     @abstractmethod
     def columns(self, table: UserTable) -> RequestColumns:
         """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
+
+    def labels(self, table: UserTable) -> dict[str, Any]:
+        """The columns of groups and of clusters."""
+        cluster = find_column(table, "--cluster", self.cluster, ["cluster"])
+        return {"groups": find_columns(table, "--group", self.group, ["group"]), "cluster": cluster}
 
     def columns_for(self, exported: ExportedModel, table: UserTable) -> RequestColumns:  # noqa: ARG002
         """The same, where a model has its say."""

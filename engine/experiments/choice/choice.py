@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -21,12 +20,11 @@ from ...text.table import TableLike
 from ...views import Column, Section, Table
 from ..experiment import BOS, Option
 from ..own_table import find_column, find_columns, needed_columns
-from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
-from ..table_requests import CLUSTERS, TableRequested
+from ..span_runs import ACCURACIES, JOINER, METHOD, WINDOWS, SpanRun, method_of
+from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, column
 from ..view import Values, View
 from .choice_columns import Columns
 
-_column = partial(Option, metavar="COLUMN")
 CHANCE = "chance"
 _SHOWN = {  # metric → heading, and what a note says of it
     "accuracy": ("accuracy", "share of items whose right candidate has the largest log-likelihood"),
@@ -115,7 +113,7 @@ class Choice(TableRequested):
     ]
     candidates: Annotated[
         str | Sequence[str],
-        _column(
+        column(
             "The column with all candidates of a row, or with one (then --item, or repeat it) (default: candidates, "
             "choices or candidate).",
             kind=list[str],
@@ -123,23 +121,21 @@ class Choice(TableRequested):
     ] = ()
     context: Annotated[
         str | None,
-        _column("A column with what stands before the candidates (default: context, prefix or question; '' for none)."),
+        column("A column with what stands before the candidates (default: context, prefix or question; '' for none)."),
     ] = None
     item: Annotated[
         str | None,
-        _column(
+        column(
             "If each candidate is a row: the column whose value the rows of an item share (default: a row is an item)."
         ),
     ] = None
     right: Annotated[
         str | None,
-        _column(
-            "If each candidate is a row: the column with yes for the right one, else no (default: right, correct)."
-        ),
+        column("If each candidate is a row: the column with yes for the right one, else no (default: right, correct)."),
     ] = None
     answer: Annotated[
         str | None,
-        _column(
+        column(
             "The column that names the right one: label, text, letter or number (default: answer, label, answerKey)."
         ),
     ] = None
@@ -147,19 +143,14 @@ class Choice(TableRequested):
         int | None,
         Option("The number of the first candidate, 0 or 1 (default: as the table shows).", metavar="N", minimum=0),
     ] = None
-    group: Annotated[
-        str | Sequence[str],
-        _column("A column with conditions: each gets an accuracy (default: group); may be repeated.", kind=list[str]),
-    ] = ()
+    group: GROUPS = ()
     cluster: CLUSTERS = None
     method: METHOD = None
     joiner: JOINER = None
     no_pmi: Annotated[bool, Option("Do not score candidates without their contexts, which pmi needs.")] = False
     bos: Annotated[bool, BOS] = False
-    windows: Annotated[bool, Option("Score texts that are too long for the model in parts (windows).")] = False
-    skip_bad: Annotated[
-        bool, Option("Skip items that cannot be judged: the column why of items.parquet has the reason.")
-    ] = False
+    windows: WINDOWS = False
+    skip_bad: SKIP_BAD = False
 
     def kind(self, exported: ExportedModel) -> Span:
         return Span(method_of(exported, self.method), self.windows, self.bos, self.joiner)
@@ -190,8 +181,7 @@ class Choice(TableRequested):
         if self.counts_from not in {None, 0, 1}:
             raise InputError(f"--counts-from {self.counts_from}: give 0 or 1")
         return Columns(
-            groups=find_columns(table, "--group", self.group, ["group"]),
-            cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
+            **self.labels(table),
             item=item,
             candidates=named,
             context=find_column(table, "--context", self.context, ["context", "prefix", "question"]),

@@ -107,10 +107,6 @@ class Columns(RequestColumns):
     def asked(self) -> tuple[str, ...]:
         return (*self.needed, *self.optional, *self.candidates)
 
-    @property
-    def joint(self) -> list[str]:
-        return []
-
     def faults(self) -> Mapping[str, pl.Expr]:
         asked = pl.col("role").is_null()
         own = pl.when(asked).then(

@@ -6,7 +6,6 @@ sentences of a split; for a masked model the pseudo-perplexity of Salazar et al.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import exp, log
 from pathlib import Path
 from sys import float_info
@@ -33,9 +32,9 @@ from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
-from ..own_table import COLUMNS, FILE, ROW, find_column, find_columns, is_off, needed_columns
-from ..span_runs import ACCURACIES, JOINER, METHOD, SpanRun, method_of
-from ..table_requests import CLUSTERS, TableRequested
+from ..own_table import COLUMNS, FILE, ROW, find_column, is_off, needed_columns
+from ..span_runs import ACCURACIES, JOINER, METHOD, WINDOWS, SpanRun, method_of
+from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, column
 from ..view import PERCENT, Values, View
 from .likelihood_columns import BAD, GOOD, SIDES, Columns, read_published
 
@@ -52,7 +51,6 @@ PERPLEXITY = "perplexity"
 PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published`
 _LARGEST = log(float_info.max)  # a perplexity beyond exp of that is not a number
 _CHANCE = 0.5  # of a model that guesses
-_column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
 _SPLIT = Column("group", "split")
 _PAIRS = View(
@@ -234,26 +232,23 @@ class Likelihood(TableRequested):
         ),
     ]
     method: METHOD = None
-    sentence: Annotated[str | None, _column("The column with the sentences (default: sentence or text).")] = None
+    sentence: Annotated[str | None, column("The column with the sentences (default: sentence or text).")] = None
     good: Annotated[
-        str | None, _column("The column with the good sentence of each pair (default: sentence_good or good).")
+        str | None, column("The column with the good sentence of each pair (default: sentence_good or good).")
     ] = None
     bad: Annotated[
-        str | None, _column("The column with the bad sentence of each pair (default: sentence_bad or bad).")
+        str | None, column("The column with the bad sentence of each pair (default: sentence_bad or bad).")
     ] = None
     pair: Annotated[
-        str | None, _column("If a pair is two rows: the column with the name of the pair (default: none).")
+        str | None, column("If a pair is two rows: the column with the name of the pair (default: none).")
     ] = None
     acceptable: Annotated[
         str | None,
-        _column(
+        column(
             "If a pair is two rows: the column that says which is good, by true and false or 1 and 0 (default: none)."
         ),
     ] = None
-    group: Annotated[
-        str | Sequence[str],
-        _column("A column with conditions: each gets a mean (default: group); may be repeated.", kind=list[str]),
-    ] = ()
+    group: GROUPS = ()
     cluster: CLUSTERS = None
     published: Annotated[
         str | Path | None,
@@ -267,19 +262,17 @@ class Likelihood(TableRequested):
     ] = None
     prefix: Annotated[
         str | None,
-        _column("A column with what stands before the sentence, which is not scored (default: prefix; '' for none)."),
+        column("A column with what stands before the sentence, which is not scored (default: prefix; '' for none)."),
     ] = None
     joiner: JOINER = None
     bos: Annotated[bool, BOS] = False
-    windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
+    windows: WINDOWS = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
     per_word: Annotated[bool, Option("Write words.parquet: the score of each word.")] = False
     bow_correction: Annotated[
         bool, Option("With --per-word: a word has the probability of its own end (the space behind), causal models.")
     ] = False
-    skip_bad: Annotated[
-        bool, Option("Skip rows that cannot be scored: the column why of items.parquet has the reason.")
-    ] = False
+    skip_bad: SKIP_BAD = False
 
     def kind(self, exported: ExportedModel) -> Span:
         if self.bow_correction:
@@ -358,8 +351,7 @@ class Likelihood(TableRequested):
             keys = {"--pair": pair, "--acceptable": acceptable}
             asked = [("--sentence", sentence, _SENTENCE), *((own, name, [name]) for own, name in keys.items() if name)]
         texts = {option[2:]: name for (option, _, _), name in zip(asked, needed_columns(table, *asked), strict=True)}
-        groups = find_columns(table, "--group", self.group, ["group"])
-        cluster = find_column(table, "--cluster", self.cluster, ["cluster"])
+        groups, cluster = self.labels(table).values()
         prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
         if self.joiner is not None and prefix is None:
             raise InputError("--joiner: there is no column that stands before the sentences: give --prefix COLUMN")

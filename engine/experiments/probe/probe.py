@@ -4,8 +4,8 @@ The model is right if a wanted target is its first choice, or an unwanted one is
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
@@ -17,16 +17,13 @@ from ...basics.numerals import fixed, interval, significant
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
-from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast, between_conditions, between_groups
 from ...requests.items import ITEMS_FILE, WHY
-from ...requests.stage import RequestStage
 from ...requests.summary import COMPARES
 from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
-from ...runs.stage import changed
 from ...text.table import Check, TableLike
 from ...text.table import Table as UserTable
 from ...text.tokenizer import MaskTokenizer
@@ -45,7 +42,7 @@ from ..own_table import (
     needed_columns,
     said_by_name,
 )
-from ..table_requests import CLUSTERS, TableRequested, TableRun
+from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, TableRun, column
 from .probe_columns import (
     IS_TOP1,
     IS_WANTED,
@@ -60,8 +57,6 @@ from .probe_columns import (
 from .probe_views import sections as report_sections
 from .probe_views import tables
 
-_column = partial(Option, metavar="COLUMN")
-_columns = partial(_column, kind=list[str])
 MOST_TOP = 100
 TOKENS = "tokens"  # of a target
 SEVERAL = "targets of several tokens"  # what a reference is for
@@ -151,17 +146,13 @@ class ProbeRun(TableRun):
         return (
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
             f"the mask among {words.get(str(identity['vocabulary']), listed)}"
-            f"{', with the BOS token before each sentence' * self._bos}.{several} Share of sentences in which "
-            f"the target is the first choice: {told}.{right}{self.columns.told}"
+            f"{', with the BOS token before each sentence' * ('bos' in identity)}.{several} Share of sentences in "
+            f"which the target is the first choice: {told}.{right}{self.columns.told}"
         )
 
     @property
     def minimal_pairs(self) -> tuple[str, Sequence[str]]:
         return "pair" if self.columns.item else "item", ("condition", *self.grouped.values())
-
-    @property
-    def _bos(self) -> bool:
-        return "bos" in self.record.identity
 
     @cached_property
     def _several(self) -> int:
@@ -223,9 +214,6 @@ class OwnSentences(TableRequested):
     }
     shown: ClassVar[Mapping[str, pl.Expr]] = {CORRECT: pl.col(CORRECT)}
 
-    mask_token: ClassVar[str] = MASK  # of the model, once it is known
-    left_out: ClassVar[Sequence[str]] = ()  # what is told of ranked words that the model does not have
-
     data: Annotated[
         TableLike,
         Option(
@@ -235,19 +223,17 @@ class OwnSentences(TableRequested):
             is_file=True,
         ),
     ]
-    sentence: Annotated[str | None, _column("The column with the sentences, one [MASK] each (default: sentence).")] = (
+    sentence: Annotated[str | None, column("The column with the sentences, one [MASK] each (default: sentence).")] = (
         None
     )
     target: Annotated[
-        str | Sequence[str], _columns("A column with words for the mask (default: target); may be repeated.")
-    ] = ()
-    group: Annotated[
         str | Sequence[str],
-        _columns("A column with conditions to compare (default: group; '' for none); may be repeated."),
+        column("A column with words for the mask (default: target); may be repeated.", kind=list[str]),
     ] = ()
+    group: GROUPS = ()
     cluster: CLUSTERS = None
     item: Annotated[
-        str | None, _column("A column with the same value in the rows of a minimal pair (default: item or pair).")
+        str | None, column("A column with the same value in the rows of a minimal pair (default: item or pair).")
     ] = None
     unwanted: Annotated[
         str | None,
@@ -273,7 +259,7 @@ class OwnSentences(TableRequested):
         TargetMethod.LEFT_TO_RIGHT
     )
     bos: Annotated[bool, BOS] = False
-    skip_bad: Annotated[bool, Option("Skip rows that cannot be used, and list them with the reason.")] = False
+    skip_bad: SKIP_BAD = False
 
     def kind(self, exported: ExportedModel) -> Word:
         check_number("--top", self.top, 1, MOST_TOP)
@@ -292,16 +278,15 @@ class OwnSentences(TableRequested):
     def ranked(self) -> Ranked:
         return Ranked.of(str(self.targets), "--targets")
 
-    def stage(self, exported: ExportedModel) -> RequestStage:
-        known = changed(self, mask_token=exported.mask_token, left_out=self.ranked.left_out(exported.tokenizer))
-        return TableRequested.stage(known, exported)
+    def columns_for(self, exported: ExportedModel, table: UserTable) -> Columns:
+        return replace(self.columns(table), mask_token=exported.mask_token)
 
     def scan(
         self, table: UserTable, columns: RequestColumns, check: Check, tokenizer: MaskTokenizer
     ) -> tuple[UserTable, Labels]:
         stimuli, labels = super().scan(table, columns, check, tokenizer)
         cast("Columns", columns).refuse_unknown(table.name, labels)
-        labels.read.extend(self.left_out)
+        labels.read.extend(self.ranked.left_out(tokenizer))
         return stimuli, labels
 
     def metadata(self, exported: ExportedModel) -> dict[str, Any]:
@@ -340,10 +325,8 @@ class OwnSentences(TableRequested):
             targets or tuple(found),
             wanted=wanted,
             **judged,
-            groups=find_columns(table, "--group", self.group, ["group"]),
-            cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
+            **self.labels(table),
             item=find_column(table, "--item", self.item, ["item", "pair"]),
-            mask_token=self.mask_token,
         )
 
     sections = staticmethod(report_sections)
