@@ -57,6 +57,7 @@ class Experiment(ABC):
     model_option: ClassVar[str] = ""
     no_model: ClassVar[str] = ""
     goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
+    reads: ClassVar[str] = ""  # the cached property that reads the data, where there are some
     is_main: ClassVar[bool] = False  # whether its run folders have a model's name alone
     mixes: ClassVar[bool] = False  # whether a low-precision model may decide what is certain
     stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; none of an experiment of requests
@@ -76,8 +77,10 @@ class Experiment(ABC):
         shard_of(shared)  # wrong options are refused before a model is looked for
         return self.run(open_model(model, task=self.task, look=self.look, **opening), shared)
 
-    def look(self) -> None:  # noqa: B027 - not every experiment has data
+    def look(self) -> None:
         """Look at the data before a model is exported for them; `InputError` if they are wrong."""
+        if self.reads:
+            getattr(self, self.reads)
 
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
         """What is computed with a model; an `InputError` if an option or a file is wrong."""

@@ -1,7 +1,7 @@
 """What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import polars as pl
@@ -13,11 +13,13 @@ from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method
 from ..library.sentences import COLUMNS, CORRECT, FAILED
 from ..requests.items import ITEMS_FILE
+from ..requests.metrics import ROUNDING
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
+from ..views import Column, Section
 from .experiment import Option
 from .finished_run import GROUP
 from .table_requests import TableRun
-from .view import Chart
+from .view import Chart, Values, View
 
 METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
 JOINER = Annotated[
@@ -29,6 +31,7 @@ JOINER = Annotated[
     ),
 ]
 WINDOWS = Annotated[bool, Option("Score texts that are too long for the model in parts (windows).")]
+GROUPS_SHOWN = Column("group", "split")
 ACCURACIES = Chart(
     "likelihood",
     "accuracy",
@@ -39,6 +42,16 @@ ACCURACIES = Chart(
     panel=None,
     keys=("split",),
 )
+CHANCE = "chance"
+_RATES = {  # metric → heading, and what a note says of it
+    "accuracy": ("accuracy", "share of {items} whose {right} has the largest log-likelihood"),
+    "accuracy_per_token": ("per token", "the same for the log-likelihood divided by the number of tokens"),
+    "accuracy_per_byte": ("per byte", "the same for the log-likelihood divided by the number of bytes"),
+    "accuracy_pmi": ("pmi", "the same for the log-likelihood less that of the candidate without its context"),
+    "ties": ("ties", "{items} whose {right} and best other one differ by at most {limit:g}; they count as wrong"),
+    CHANCE: (CHANCE, "the share that a guess gets right, the mean of 1 / number of candidates"),
+}
+_MOST = 12  # groups in a chart of usual width
 UNFAIR = "the first token differs, which has no score: nothing stands before it; give --bos"
 
 
@@ -109,6 +122,20 @@ class SpanRun(TableRun):
         """Beside `accuracy` itself."""
         known = "accuracy" in scan_frame(self.folder / ITEMS_FILE).collect_schema()
         return {CORRECT: pl.col("accuracy").alias(CORRECT) if known else pl.lit(None, pl.Boolean)}
+
+    def rates(self, title: str, items: str, right: str) -> list[View]:
+        """How often the right text is the most probable one; nothing where no item is judged."""
+        known = set(self.summary["metric"])
+        shown = {metric: own for metric, own in _RATES.items() if metric in known}
+        values = [Values(heading, metric, interval=metric == "accuracy") for metric, (heading, _) in shown.items()]
+        words = {"items": items, "right": right, "limit": ROUNDING}
+        notes = [f"{heading}: {said.format(**words)}" for heading, said in shown.values()]
+        return [View(title, ("split",), [GROUPS_SHOWN, Column(items, "n"), *values], notes=notes)] if values else []
+
+    def section(self, title: str, said: Sequence[str], chart: Chart) -> Section:
+        groups = self.summary.drop_nulls("column").select("column", "split").n_unique()
+        figures = [replace(chart.figure(self), wide=groups > _MOST)] if groups else []
+        return Section(title, said, figures, self.tables(), notes=self.remarks())
 
     def pair_rows(self) -> pl.LazyFrame | None:
         if self.items["right"].null_count() == len(self.items):

@@ -12,31 +12,18 @@ from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import Encoder
 from ...requests.items import ALL, ITEM, by_split
-from ...requests.metrics import CANDIDATE, METRICS, RIGHT, ROUNDING, SCORES
+from ...requests.metrics import CANDIDATE, METRICS, RIGHT, SCORES
 from ...requests.span import Span
 from ...requests.summary import Cell, Row
 from ...text.table import Table as UserTable
 from ...text.table import TableLike
-from ...views import Column, Section, Table
+from ...views import Section, Table
 from ..experiment import BOS, Option
 from ..own_table import find_column, find_columns, needed_columns
-from ..span_runs import ACCURACIES, JOINER, METHOD, WINDOWS, SpanRun, method_of
+from ..span_runs import ACCURACIES, CHANCE, JOINER, METHOD, WINDOWS, SpanRun, method_of
 from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, column
-from ..view import Values, View
 from .choice_columns import Columns
 
-CHANCE = "chance"
-_SHOWN = {  # metric → heading, and what a note says of it
-    "accuracy": ("accuracy", "share of items whose right candidate has the largest log-likelihood"),
-    "accuracy_per_token": ("per token", "the same for the log-likelihood divided by the number of tokens"),
-    "accuracy_per_byte": ("per byte", "the same for the log-likelihood divided by the number of bytes"),
-    "accuracy_pmi": ("pmi", "the same for the log-likelihood less that of the candidate without its context"),
-    "ties": (
-        "ties",
-        f"items whose right candidate and best other one differ by at most {ROUNDING:g}; they count as wrong",
-    ),
-    CHANCE: (CHANCE, "the share that a guess gets right, the mean of 1 / number of candidates"),
-}
 _RIGHT = replace(ACCURACIES, name="choice", others={CHANCE: CHANCE})
 
 
@@ -52,12 +39,7 @@ class ChoiceRun(SpanRun):
         return {"data sha256": self.record.identity["data sha256"], **self.columns.to_json(), "alone": None}
 
     def tables(self) -> list[Table]:
-        known = set(self.summary["metric"])
-        shown = {metric: own for metric, own in _SHOWN.items() if metric in known}
-        values = [Values(heading, metric, interval=metric == "accuracy") for metric, (heading, _) in shown.items()]
-        columns: list[Column | Values] = [Column("group", "split"), Column("items", "n"), *values]
-        notes = [f"{heading}: {said}" for heading, said in shown.values()]
-        return [View("Choices: {model}", ("split",), columns, notes=notes).table(self)] if values else []
+        return [view.table(self) for view in self.rates("Choices: {model}", "items", "right candidate")]
 
     def remarks(self) -> list[str]:
         items, said = self.items, super().remarks()
@@ -209,10 +191,7 @@ class Choice(TableRequested):
                 f"The right candidate is the most probable one in {percent(own['value'])} % of {own['n']:,} items.",
                 f"A model that guesses is right in {chance:.1f} %.",
             ]
-        figures = [_RIGHT.figure(run)] if run.summary["column"].count() else []
-        return [
-            Section("Is the right candidate the most probable one?", said, figures, run.tables(), notes=run.remarks())
-        ]
+        return [run.section("Is the right candidate the most probable one?", said, _RIGHT)]
 
 
 choice = Choice.function()

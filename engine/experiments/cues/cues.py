@@ -285,6 +285,7 @@ class Cues(Experiment):
     model_help = "What finds cues: the list of words alone, or also a model exported with --task token-classification."
     no_model = "words"
     results = CuesRun
+    reads = "texts"
     stages = (CueStage,)
 
     files: Annotated[
@@ -305,9 +306,6 @@ class Cues(Experiment):
     @cached_property
     def texts(self) -> tuple[TextFile, ...]:
         return tuple(TextFile.scan(path) for path in self.paths)
-
-    def look(self) -> None:
-        self.texts  # noqa: B018 - read once
 
     def stage(self, exported: ExportedModel) -> CueStage:
         encoder_of(exported)  # refuses another model

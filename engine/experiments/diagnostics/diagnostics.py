@@ -199,6 +199,7 @@ class Diagnostics(Requested):
     clusters = "contexts"
     requests_per_part = 256
     results = DiagnosticsRun
+    reads = "read"
     together = ()  # a word that is not one token counts as wrong
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
         **{f"accuracy@{k}": accuracy(k) for k in CUTS},
@@ -227,9 +228,6 @@ class Diagnostics(Requested):
     def read(self) -> Rows:
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
         return read_diagnostics(path, list(self.dataset))
-
-    def look(self) -> None:
-        self.read  # noqa: B018 - read once
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -229,6 +229,7 @@ class Gh22(Requested):
         FAILED: pl.col("first") == (pl.col("role") == str(Role.FORBIDDEN)),
     }
     results = Gh22Run
+    reads = "words"
 
     pairs: Annotated[int | None, PAIRS] = None
     ranks: Annotated[
@@ -260,9 +261,6 @@ class Gh22(Requested):
     @cached_property
     def words(self) -> Lexicon:
         return load_lexicon(lexicon_path(self.lexicon))
-
-    def look(self) -> None:
-        self.words  # noqa: B018 - read once
 
     @property
     def sentence(self) -> Pattern:

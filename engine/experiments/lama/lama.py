@@ -125,6 +125,7 @@ class Lama(Requested):
     clusters = "relations"
     of_kind = ComparedWord
     together = ("dataset", "item")
+    reads = "facts"
     metrics: ClassVar[Mapping[str, pl.Expr]] = {
         "spearman": pl.col("spearman"),
         # A fact without a correlation has no overlap either, as in LAMA.
@@ -167,9 +168,6 @@ class Lama(Requested):
         given = [self.data] if isinstance(self.data, str | Path) else self.data or ()
         paths = [find("negated-lama", Path(path)) for path in given] or [find("negated-lama")]
         return read_facts(paths, list(self.corpus))
-
-    def look(self) -> None:
-        self.facts  # noqa: B018 - read once
 
     @cached_property
     def ranked(self) -> Ranked:

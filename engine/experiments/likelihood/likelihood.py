@@ -22,7 +22,7 @@ from ...inference.again import Draw, Sample
 from ...inference.exported import ExportedModel
 from ...inference.spans import beginnings
 from ...requests.items import ALL, ITEMS_FILE, by_split
-from ...requests.metrics import RATES, ROUNDING, SUMS
+from ...requests.metrics import RATES, SUMS
 from ...requests.span import TOKENS, WORDS, Scored, Span
 from ...requests.stage import RequestStage
 from ...requests.summary import Cell, Row
@@ -33,7 +33,7 @@ from ...views import Column, Section, Table
 from ..data_sets.sources import published_accuracies, sources
 from ..experiment import BOS, Option
 from ..own_table import COLUMNS, FILE, ROW, find_column, is_off, needed_columns
-from ..span_runs import ACCURACIES, JOINER, METHOD, WINDOWS, SpanRun, method_of
+from ..span_runs import ACCURACIES, CHANCE, GROUPS_SHOWN, JOINER, METHOD, WINDOWS, SpanRun, method_of
 from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, column
 from ..view import PERCENT, Values, View
 from .likelihood_columns import BAD, GOOD, SIDES, Columns, read_published
@@ -52,23 +52,6 @@ PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published
 _LARGEST = log(float_info.max)  # a perplexity beyond exp of that is not a number
 _CHANCE = 0.5  # of a model that guesses
 _ACCURACY, _MEAN = "accuracy", "per_token"
-_SPLIT = Column("group", "split")
-_PAIRS = View(
-    "Minimal pairs: {model}",
-    ("split",),
-    [
-        _SPLIT,
-        Column("pairs", "n"),
-        Values("accuracy", _ACCURACY, interval=True),
-        Values("per token", "accuracy_per_token"),
-        Values("ties", "ties"),
-    ],
-    notes=[
-        "accuracy: share of pairs whose good sentence is the more probable one",
-        "per token: the same for the log-likelihood divided by the number of tokens",
-        f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
-    ],
-)
 _RIGHT = replace(
     ACCURACIES,
     caption=f"Accuracy in each group; the dashed line is chance, {100 * _CHANCE:.0f} %.",
@@ -146,7 +129,8 @@ class LikelihoodRun(SpanRun):
     def tables(self) -> list[Table]:
         """How often the good sentence is the more probable one; or means over sentences."""
         if self.columns.has_pairs:
-            return [self._pairs.table(self)]
+            views = self.rates("Minimal pairs: {model}", "pairs", "good sentence")
+            return [self._beside_others(view).table(self) for view in views]
         pseudo = "" if self.is_causal else "pseudo-"
         headings = (f"{pseudo}log-likelihood", "per token", "per word", "per character")
         named = zip(headings, MEANS, strict=True)
@@ -154,7 +138,7 @@ class LikelihoodRun(SpanRun):
             "Sentences: {model}",
             ("split",),
             [
-                _SPLIT,
+                GROUPS_SHOWN,
                 Column("sentences", "n"),
                 *(Values(heading, metric, interval=True, style=_LOGARITHM) for heading, metric in named),
                 Values(f"{pseudo}perplexity", PERPLEXITY, style={"significant": 4}),
@@ -168,8 +152,7 @@ class LikelihoodRun(SpanRun):
         lost = f"{rows[_MEAN] - rows[PERPLEXITY]:,} of {rows[_MEAN]:,} perplexities are larger than a number can be"
         return [*super().remarks(), *[f"{lost} (1.8e308)"] * (rows[PERPLEXITY] < rows[_MEAN])]
 
-    @property
-    def _pairs(self) -> View:
+    def _beside_others(self, pairs: View) -> View:
         """The accuracies beside chance, and beside those that others publish for the same pairs."""
         published: Mapping[str, Sequence[Sequence[Any]]] = self.record.metadata.get(PUBLISHED, {})
         group, rows = ("column", "split"), self.summary.filter(metric=_ACCURACY).select("column", "split")
@@ -178,11 +161,11 @@ class LikelihoodRun(SpanRun):
                 own, {**dict.fromkeys(group, pl.String), f"published {model}": pl.Float64}, orient="row"
             )
             rows = rows.join(theirs, on=group, how="left", nulls_equal=True, maintain_order="left")
-        others = {"chance": "chance", **{f"published {model}": model for model in published}}
-        columns = [*_PAIRS.columns, *(Column(heading, name, **PERCENT) for name, heading in others.items())]
+        others = {CHANCE: CHANCE, **{f"published {model}": model for model in published}}
+        columns = [*pairs.columns, *(Column(heading, name, **PERCENT) for name, heading in others.items())]
         notes = [f"{', '.join(published)}: published accuracies"] if published else []
-        rows = rows.with_columns(chance=pl.lit(_CHANCE))
-        return replace(_PAIRS, rows=rows, columns=columns, notes=[*_PAIRS.notes, *notes])
+        rows = rows.with_columns(pl.lit(_CHANCE).alias(CHANCE))
+        return replace(pairs, rows=rows, columns=columns, notes=[*pairs.notes, *notes])
 
     def methods(self, test: str) -> str:
         n, how, named = int(self.items["logprob"].count()), self.told_score, self.columns.condition
@@ -382,9 +365,7 @@ class Likelihood(TableRequested):
             title, chart = "How probable are the sentences?", _PROBABLE
             mean, n = fixed(row["value"], 2), counted(row["n"], "sentence")
             said = [f"The mean log-probability of a token is {mean} in {n} (natural logarithm)."]
-        groups = run.summary.select("column", "split").n_unique() - 1
-        figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
-        return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
+        return [run.section(title, said, chart)]
 
 
 likelihood = Likelihood.function()

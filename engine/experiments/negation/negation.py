@@ -61,6 +61,7 @@ class Select(Settings, Experiment):
     references = REFERENCES
     example = "negengine select mini --pairs 60"
     is_main = True
+    reads = "language"
     mixes = True
     results = SelectionRun
     stages = (Selection,)
@@ -80,9 +81,6 @@ class Select(Settings, Experiment):
     @cached_property
     def language(self) -> Language:
         return load_language(self.patterns, self.lexicon)
-
-    def look(self) -> None:
-        self.language  # noqa: B018 - read once
 
     def stage(self, exported: ExportedModel) -> Selection:
         return Selection.plan(exported, self.language.lexicon, self.language.patterns, self)

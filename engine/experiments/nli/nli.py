@@ -232,6 +232,7 @@ class Nli(Requested):
     unit = "pairs"
     clusters = "original pairs"
     of_kind = Label
+    reads = "sets"
     requests_per_part = 1024
     metrics: ClassVar[Mapping[str, pl.Expr]] = {"accuracy": pl.col("expected") == ANSWER}
     also_read = ("gold", "expected", "negation", "truncated")
@@ -280,9 +281,6 @@ class Nli(Requested):
     @cached_property
     def sets(self) -> tuple[PairSet, ...]:
         return read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
-
-    def look(self) -> None:
-        self.sets  # noqa: B018 - read once
 
     def head(self, exported: ExportedModel) -> tuple[Name, ...]:
         return map_head(label_names(exported), exported.name, self.labels)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, cast
 import polars as pl
 
 from ...basics.choices import TargetMethod
-from ...basics.errors import InputError, check_number, choice
+from ...basics.errors import InputError, choice
 from ...basics.numerals import fixed, interval, significant
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
@@ -244,7 +244,8 @@ class OwnSentences(TableRequested):
         ),
     ] = None
     top: Annotated[
-        int, Option("How many of the model's first choices to keep for each sentence.", metavar="N", minimum=1)
+        int,
+        Option("How many of the model's first choices to keep for each sentence.", "N", minimum=1, maximum=MOST_TOP),
     ] = 1
     targets: Annotated[
         str,
@@ -262,7 +263,6 @@ class OwnSentences(TableRequested):
     skip_bad: SKIP_BAD = False
 
     def kind(self, exported: ExportedModel) -> Word:
-        check_number("--top", self.top, 1, MOST_TOP)
         method = choice(TargetMethod, "--method", self.method)
         if method is TargetMethod.WHOLE_WORD:
             if self.ranked.name != Vocabulary.ALL or self.top > 1:
