@@ -132,7 +132,3 @@ class SummaryRun(Run):
 
     def document(self) -> dict[str, Any]:
         return {"run": str(self.folder), "summary": self.summary.to_dicts()}
-
-    @property
-    def conditions(self) -> dict[str, Any]:
-        return {"data sha256": self.record.identity["data sha256"]}

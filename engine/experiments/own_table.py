@@ -287,10 +287,9 @@ class Labels:
     by_name: list[str] = field(default_factory=list)  # see `Told`
     read: list[str] = field(default_factory=list)  # see `Told`
     parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
-    _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
     def see(self, file: str, rows: Rows, labelled: pl.DataFrame) -> None:
-        """Take in rows as they stand in a file, and with their labels as they count. `InputError`: too many groups."""
+        """Take in rows as they stand in a file, and with their labels as they count."""
         values = {name: labelled[name].cast(pl.String) for name in self.columns}
         kind = "row" if rows.places["line"].null_count() else "line"
         part = pl.DataFrame({_PLACE: rows.places[kind]}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
@@ -301,14 +300,6 @@ class Labels:
             slips = {_SPELLING: alone.is_not_null() & (alone != there), _SECOND: second}
             part = part.with_columns(own.alias(name), *(slip.alias(kind + name) for kind, slip in slips.items()))
         self.parts.append(part)
-        for name in set(self._of(GROUP)) & set(values):
-            known = self._groups.setdefault(name, set())
-            known.update(values[name].drop_nulls().unique())
-            if len(known) > _MOST_VALUES:
-                raise InputError(
-                    f"{self.table}: the column {name!r} has more than {_MOST_VALUES:,} different values; give another "
-                    "--group, or name it with --cluster or --item if it says which rows belong together"
-                )
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -320,7 +311,13 @@ class Labels:
         return [name for name, own in self.columns.items() if own == purpose]
 
     def told(self) -> Told:
-        """Raises InputError if two groups differ in case alone."""
+        """Raises InputError if a column has too many groups, or two groups differ in case alone."""
+        for name in self._of(GROUP):
+            if self.rows[name].drop_nulls().n_unique() > _MOST_VALUES:
+                raise InputError(
+                    f"{self.table}: the column {name!r} has more than {_MOST_VALUES:,} different values; give another "
+                    "--group, or name it with --cluster or --item if it says which rows belong together"
+                )
         items = pl.col(self._of(ITEM)).drop_nulls().n_unique() if self._of(ITEM) else pl.lit(0)
         schema = {"column": pl.String, "group": pl.String, "rows": pl.Int64, "items": pl.Int64}
         counts = [

@@ -41,7 +41,6 @@ from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
 OUTCOMES = (*ITEM, "column", "split", "cluster")  # columns of outcomes, beside metric and value
-_PLACE = pl.when(pl.col("column").is_null()).then("condition").otherwise(pl.format("{}, {}", "condition", GROUP))
 
 
 class Requested(Experiment, Asking):
@@ -164,9 +163,7 @@ class Requested(Experiment, Asking):
 
     @classmethod
     def sections(cls, run: Any) -> Sequence[Section]:
-        charts = [
-            Chart(name, name, name, label=_PLACE, scale=1, unit="").figure(run, *run.tables()) for name in run.metrics
-        ]
+        charts = [Chart(name, name, name, scale=1, unit="").figure(run, *run.tables()) for name in run.metrics]
         return [Section("Results", figures=charts, notes=run.remarks())]
 
 
@@ -215,8 +212,7 @@ class RequestedRun(SummaryRun):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        of_all = Run.conditions.fget(self)  # type: ignore[attr-defined]
-        return {key: value for key, value in of_all.items() if key not in _OF_ANY_RUN}
+        return {key: value for key, value in super().conditions.items() if key not in _OF_ANY_RUN}
 
     @property
     def groupings(self) -> Sequence[str]:

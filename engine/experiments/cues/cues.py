@@ -169,6 +169,10 @@ class CuesRun(SummaryRun):
     stage: ClassVar[str] = CueStage.name
     clusters: ClassVar[str] = "texts"
 
+    @property
+    def conditions(self) -> dict[str, Any]:
+        return {"data sha256": self.record.identity["data sha256"]}
+
     def tables(self) -> list[Table]:
         """Of each text the shares of its sentences, by either detector; the most frequent cues of all texts."""
         detector = pl.col("condition").replace(DETECTORS, numbered(["list of words", self.model_name]))

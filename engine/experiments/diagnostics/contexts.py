@@ -127,10 +127,6 @@ def _read(path: Path, columns: str, check: Callable[[Row], None]) -> tuple[Row, 
     return rows
 
 
-def _check_pragmatic(row: Row) -> None:
-    _one_of(row, "constraint", CONSTRAINTS)
-
-
 def _check_reversal(row: Row) -> None:
     if not re.fullmatch(r".+-[ab]", row["item"]):
         raise InputError(f"{row.location}: item is {row['item']!r}; it must be a number and -a or -b")
@@ -160,18 +156,16 @@ def _cloze(row: Row) -> float:
     return float(row["exp_cloze"]) if _NUMBER.fullmatch(row["exp_cloze"]) else math.nan
 
 
-def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
-    value: str = row[name]
-    if value not in known:
-        raise InputError(f"{row.location}: {name} is {value!r}; it must be {' or '.join(known)}")
-    return value
+def _one_of(row: Row, name: str, known: Sequence[str]) -> None:
+    if row[name] not in known:
+        raise InputError(f"{row.location}: {name} is {row[name]!r}; it must be {' or '.join(known)}")
 
 
 # The field of `Rows`, the columns of the file, and what checks a line beside them.
 _TABLES: dict[str, tuple[str, str, Callable[[Row], None]]] = {
     CPRAG: (
         "pragmatic", "item context_s1 context_s2 expected within_category between_category constraint",
-        _check_pragmatic,
+        lambda row: _one_of(row, "constraint", CONSTRAINTS),
     ),
     ROLE: ("reversals", "item context expected exp_cloze target", _check_reversal),
     SIMP: ("simple", _NEGATION, _check_negation),
