@@ -21,6 +21,7 @@ from ..library.model import Model, ModelLike, open_model
 from ..library.options import AllOptions, RunOptions, divided, execution, run_folder, shard_of
 from ..library.run import Run, ShardRun, open_results
 from ..library.shown import Shown
+from ..requests.vocabulary import Vocabulary
 from ..runs.loop import run_stage
 from ..runs.masked_stages import MixedStage, needs_fp32
 from ..runs.stage import Stage
@@ -35,6 +36,12 @@ LEXICON = Option(
     kind=str,
     is_file=True,
     words=tuple(LEXICONS),
+)
+RANKED = Option(
+    "The tokens that are ranked: all tokens, all words, or those in a file with one word per line.",
+    metavar="all|words|FILE",
+    is_file=True,
+    words=tuple(Vocabulary),
 )
 BOS = Option("Begin every text with the model's BOS token (causal models).")
 DATA_FOLDER = Option(

@@ -48,6 +48,9 @@ class Vocabulary(StrEnum):
     WORDS = "words"
 
 
+RANKED_SAID = {"all": "all tokens", "words": "the tokens that are words"}  # for sentences
+
+
 @dataclass(frozen=True)
 class Ranked:
     """The tokens that are ranked, before any tokenizer is known."""

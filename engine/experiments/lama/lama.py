@@ -22,11 +22,11 @@ from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, OWN, WHY
 from ...requests.summary import Cell, Row, cluster_means
-from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
+from ...requests.vocabulary import RANKED_SAID, RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import ComparedWord
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
-from ..experiment import Option
+from ..experiment import RANKED, Option
 from ..finished_run import GROUP, published
 from ..requested import Requested, RequestedRun
 from ..view import PERCENT, Chart, Values, View
@@ -98,8 +98,7 @@ class LamaRun(RequestedRun):
         return [NEGATIONS.table(self), PRECISION.table(self)]
 
     def methods(self, test: str) -> str:
-        ranked = str(self.record.identity["vocabulary"])
-        vocabulary = {"all": "all tokens", "words": "the tokens that are words"}.get(ranked, "the words of a list")
+        vocabulary = RANKED_SAID.get(str(self.record.identity["vocabulary"]), "the words of a list")
         spearman, overlap, precision = (self.told(ORIGINAL, ALL, name) for name in list(self.declared.metrics)[:3])
         return (
             f"We queried facts, their negations and misprimed facts ({test}) and ranked {vocabulary}. Mean rank "
@@ -152,15 +151,7 @@ class Lama(Requested):
     corpus: Annotated[
         str | Sequence[str], Option("Corpus of facts (default: all); may be repeated.", kind=list[Corpus])
     ] = ()
-    vocabulary: Annotated[
-        str,
-        Option(
-            "Tokens to rank: all, words, or a file with a word list.",
-            metavar="all|words|FILE",
-            is_file=True,
-            words=tuple(Vocabulary),
-        ),
-    ] = Vocabulary.ALL.value
+    vocabulary: Annotated[str, RANKED] = Vocabulary.ALL.value
     with_p159: Annotated[bool, Option("Include relation P159, whose negation equals the affirmative sentence.")] = False
 
     @cached_property

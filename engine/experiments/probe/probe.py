@@ -22,14 +22,14 @@ from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast, between_conditions, between_groups
 from ...requests.items import ITEMS_FILE, WHY
 from ...requests.summary import COMPARES
-from ...requests.vocabulary import RANKED_WORDS, Ranked, Vocabulary
+from ...requests.vocabulary import RANKED_SAID, RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
 from ...text.table import Check, TableLike
 from ...text.table import Table as UserTable
 from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import WordMarks
 from ...views import Table
-from ..experiment import BOS, Option
+from ..experiment import BOS, RANKED, Option
 from ..finished_run import GROUP, OTHER
 from ..own_table import (
     BY_NAME,
@@ -122,7 +122,6 @@ class ProbeRun(TableRun):
 
     def methods(self, test: str) -> str:
         identity, rows = self.record.identity, self.asked[ROW].n_unique()
-        words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata[RANKED_WORDS]):,} words of a list"
         named = {column: f"{column}: " * (len(self.columns.targets) > 1) for column in self.columns.targets}
         told = "; ".join(
@@ -145,7 +144,7 @@ class ProbeRun(TableRun):
         told += self._compared
         return (
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
-            f"the mask among {words.get(str(identity['vocabulary']), listed)}"
+            f"the mask among {RANKED_SAID.get(str(identity['vocabulary']), listed)}"
             f"{', with the BOS token before each sentence' * ('bos' in identity)}.{several} Share of sentences in "
             f"which the target is the first choice: {told}.{right}{self.columns.told}"
         )
@@ -247,15 +246,7 @@ class OwnSentences(TableRequested):
         int,
         Option("How many of the model's first choices to keep for each sentence.", "N", minimum=1, maximum=MOST_TOP),
     ] = 1
-    targets: Annotated[
-        str,
-        Option(
-            "The tokens that are ranked: all tokens, all words, or those in a file with one word per line.",
-            metavar="all|words|FILE",
-            is_file=True,
-            words=tuple(Vocabulary),
-        ),
-    ] = Vocabulary.ALL.value
+    targets: Annotated[str, RANKED] = Vocabulary.ALL.value
     method: Annotated[str, Option("How targets of several tokens get their log-probability.", kind=TargetMethod)] = (
         TargetMethod.LEFT_TO_RIGHT
     )
