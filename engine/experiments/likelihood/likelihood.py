@@ -334,14 +334,14 @@ class Likelihood(TableRequested):
             keys = {"--pair": pair, "--acceptable": acceptable}
             asked = [("--sentence", sentence, _SENTENCE), *((own, name, [name]) for own, name in keys.items() if name)]
         texts = {option[2:]: name for (option, _, _), name in zip(asked, needed_columns(table, *asked), strict=True)}
-        groups, cluster = self.labels(table).values()
+        labels = self.labels(table)
         prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
         if self.joiner is not None and prefix is None:
             raise InputError("--joiner: there is no column that stands before the sentences: give --prefix COLUMN")
         return Columns(
             **texts,
-            groups=groups or (() if is_off(self.group) else tuple(published[0])),
-            cluster=cluster or (None if self.cluster == "" else published[1]),
+            groups=labels["groups"] or (() if is_off(self.group) else tuple(published[0])),
+            cluster=labels["cluster"] or (None if self.cluster == "" else published[1]),
             prefix=prefix,
             joiner=self.joiner,
         )
