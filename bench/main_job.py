@@ -110,10 +110,11 @@ def run_selection(selection: Selection, models: Models, decider: Mixed, folder: 
 
 
 def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
-    """The decisions about all sentences, in their order."""
+    """The decisions about all sentences, in their order; batches of all lengths run together, as in a run."""
+    asked = [(own.ids, own.mask_position, encoded.expected[own.rows]) for own in encoded.buckets]
     found = Decisions.empty(len(encoded.expected))
-    for bucket in encoded.buckets:
-        found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
+    for bucket, own in zip(encoded.buckets, decider.decide_each(asked), strict=True):
+        found.put(bucket.rows, own)
     return found
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, Optimum, Pipeline
-from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, main_job
+from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, decide_all, main_job
 from negengine.bench.openvino import OpenVino
 from negengine.bench.shapes import prepare
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.model import Decider, Decisions
 
 pytestmark = pytest.mark.long
 
@@ -59,3 +60,31 @@ def test_every_system_finds_the_top1_of_the_authors_program(system, number, leas
     if system.name == "mixed":
         assert 0 <= system.found()["close calls"] <= 1
     assert np.mean(system.run(sentences, {"batch": 8, "streams": 2}) == reference) >= least
+
+
+class _OwnIds(Decider):
+    """Decides for the first token of each sentence, and keeps how many lengths it was asked for at once."""
+
+    def __init__(self):
+        self.lengths = []
+
+    def deciding(self, ids, mask_position, expected, advance=None):
+        yield []
+        found = Decisions.empty(len(ids))
+        found.ids[:], found.logits[:] = np.stack([ids[:, 1], expected], axis=1), 0
+        return found
+
+    def deciding_each(self, groups, advance=None):
+        self.lengths.append([own[0].shape[1] for own in groups])
+        return (yield from super().deciding_each(groups))
+
+
+def test_sentences_of_all_lengths_are_decided_together_and_in_their_order(tiny_place):
+    encoded, decider = candidates(main_job(load_exported(tiny_place.exported)), 40).encoded, _OwnIds()
+    found = decide_all(decider, encoded)
+    (lengths,) = decider.lengths
+    assert sorted(lengths) == lengths == sorted({own.ids.shape[1] for own in encoded.buckets})
+    assert len(lengths) > 1
+    for own in encoded.buckets:
+        np.testing.assert_array_equal(found.top1[own.rows], own.ids[:, 1])
+    np.testing.assert_array_equal(found.expected_rank, encoded.expected)
