@@ -288,13 +288,13 @@ class Labels:
     read: list[str] = field(default_factory=list)  # see `Told`
     parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
 
-    def see(self, file: str, rows: Rows, labelled: pl.DataFrame) -> None:
-        """Take in rows as they stand in a file, and with their labels as they count."""
-        values = {name: labelled[name].cast(pl.String) for name in self.columns}
+    def see(self, file: str, rows: Rows) -> None:
+        """Take in some rows of a file."""
+        values = {name: rows.frame[name].cast(pl.String) for name in self.columns}
         kind = "row" if rows.places["line"].null_count() else "line"
         part = pl.DataFrame({_PLACE: rows.places[kind]}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
         for name, own in values.items():
-            there = rows.frame[name].cast(pl.String)
+            there = rows.written[name].cast(pl.String)
             alone = label(there)
             second = pl.select(pl.when(alone != own).then(alone)).to_series()
             slips = {_SPELLING: alone.is_not_null() & (alone != there), _SECOND: second}

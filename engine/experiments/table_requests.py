@@ -30,6 +30,7 @@ from ..requests.metrics import refused
 from ..requests.stage import Kind, RequestStage, Source, complete
 from ..requests.summary import COMPARES
 from ..runs.stage import Files, FinishedParts, changed
+from ..text.doubts import Doubts
 from ..text.spelling import SPECIAL, otherwise
 from ..text.table import Check, Rows, TableLike, headings_file, open_table
 from ..text.table import Table as UserTable
@@ -259,13 +260,14 @@ class TableRequested(Requested):
         if twice := [name for name in texts if texts.count(name) > 1]:
             raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
-        read_otherwise = Counter[tuple[str, str]]()
+        doubts, read_otherwise = Doubts(columns.needed, (*columns.optional, *shared)), Counter[tuple[str, str]]()
 
-        def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
-            labels.see(file, rows, labelled)
+        def see(file: str, rows: Rows) -> None:
+            labels.see(file, rows)
+            doubts.see(file, rows)
             for column in texts:
                 for what, has_it in otherwise(column, MASK, known).items():
-                    read_otherwise[what, column] += int(rows.frame.select(has_it).to_series().sum())
+                    read_otherwise[what, column] += int(rows.written.select(has_it).to_series().sum())
 
         spelled = self.spellings(table)
         named: dict[str, Any] = {"optional": columns.optional, "labels": shared, "spelled": spelled}
@@ -276,7 +278,7 @@ class TableRequested(Requested):
         labels.read.extend(columns.joint)
         if table.headings is not None and is_file(table.headings):
             labels.notes.append(f"{table.headings} says which columns are meant, where no option does")
-        labels.notes.extend(found.notes)
+        labels.notes.extend([*found.notes, *doubts.told()])
         labels.by_name.extend(columns.by_purpose(self))
         return found, labels
 

@@ -10,7 +10,7 @@ import polars as pl
 from ..basics.errors import InputError
 from .table import open_table, part_file
 from .table_cells import NOT_TEXT
-from .table_source import AS_USUAL, PLACE, Form
+from .table_text import AS_USUAL, PLACE, Form, location
 from .text_lines import MISSING, checked_length
 
 
@@ -39,7 +39,7 @@ def records(
         stored = pl.read_parquet(part_file(table.folder, number), glob=False)
         places, cells = stored[PLACE].struct.unnest(), stored.drop(PLACE)
         for (row, line, reason), values in zip(places.iter_rows(), cells.iter_rows(named=True), strict=True):
-            found = Row(values, table.files[file].location(row, line))
+            found = Row(values, location(table.files[file].name, row, line))
             if reason:
                 raise InputError(f"{found.location}: {reason}")
             for name, cell in values.items():

@@ -8,28 +8,26 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from ..basics.errors import InputError
-from ..basics.printable import counted
 from ..basics.reading import file_sha256, is_folder
-from .table_cells import DATE, MOST_COLUMNS, RARELY_ODD, as_type, doubts, kinds_of, label, type_of, unusable
-from .table_kinds import bare
-from .table_source import AS_USUAL, PLACE, Form, Source
-from .table_sources import in_memory, parts_of, sources_of
+from .table_cells import DATE, MOST_COLUMNS, as_type, kinds_of, label, type_of, unusable
+from .table_sources import bare, in_memory, parts_of, sources_of
+from .table_text import AS_USUAL, PLACE, Form, Source, location
 from .text_lines import LONGEST_LINE
 
 ROWS_PER_PART = 4096
 # A file, a frame of Polars, pandas or Arrow, a data set of the hub, a list of dictionaries, or a dictionary of columns.
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
 Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cannot be used; null where it can
-_RARE = 20  # what one of so many texts does, or fewer
 _DATES = " has dates or times, which a sheet may show in another form; it also makes dates of texts such as 1-5"
 FILE_NAME = "file name"  # a label of rows that several files have, though no column says it
 
@@ -38,6 +36,7 @@ class Rows(NamedTuple):
     """The rows of a part that can be used, where they stand, and those that are skipped."""
 
     frame: pl.DataFrame
+    written: pl.DataFrame  # the same with labels as they stand there
     places: pl.DataFrame  # row and line of `PLACES`
     skipped: pl.DataFrame  # of `PLACES`
     left: pl.DataFrame  # what stands in these
@@ -52,8 +51,7 @@ class Table:
     folder: Path = field(repr=False)
     parts: tuple[tuple[int, int], ...] = field(repr=False)  # number of the file, and rows, bad ones among them
     schema: Mapping[str, pl.DataType]  # of all columns
-    nested: frozenset[str] = frozenset()  # the columns with lists or objects, as they are called there
-    dated: frozenset[str] = frozenset()  # the columns with dates or times, in the same way
+    kinds: Mapping[str, set[str]] = field(default_factory=dict)  # of their values, see `kinds_of`
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
     headings: Path | None = None  # where a user can write which columns are meant; None for what was in memory
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
@@ -99,10 +97,6 @@ class Table:
         lines = [f"{own.sha256}  {name}\n" for name, own in zip(self.file_names, self.files, strict=True)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-    @property
-    def named(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.texts, *self.optional, *self.labels)))
-
     def file(self, number: int) -> str | None:
         """What results call the file of a part; None where there is one file."""
         return self.file_names[self.parts[number][0]] if self.file_names else None
@@ -114,7 +108,7 @@ class Table:
     def location(self, number: int, row: int) -> str:
         """Where a row of a part stands, for a message."""
         places = pl.read_parquet(part_file(self.folder, number), columns=[PLACE], glob=False)[PLACE].struct.unnest()
-        return self.files[self.parts[number][0]].location(row, places.filter(row=row)["line"][0])
+        return location(self.files[self.parts[number][0]].name, row, places.filter(row=row)["line"][0])
 
     def paths(self) -> dict[str, Path]:
         """What is read from the disk, by a name of our own."""
@@ -126,30 +120,22 @@ class Table:
     def read(self, number: int, check: Check | None = None) -> Rows:
         """The rows of a part with the columns of `schema`; what cannot be used, or has a reason by `check`, is skipped.
 
-        Labels are those that count.
+        Each label is in one spelling; null where no value stands. Whole numbers stay numbers.
         """
-        rows = self.seen(number, check)
-        return rows._replace(frame=self.labelled(rows.frame), left=self.labelled(rows.left))
-
-    def seen(self, number: int, check: Check | None = None) -> Rows:
-        """As `read`, with labels as they stand there."""
         stored = pl.read_parquet(part_file(self.folder, number), glob=False, hive_partitioning=False)
         places = stored[PLACE].struct.unnest()
         absent = {name: pl.lit(None, pl.String) for name in self.schema if name not in stored.columns}
         if self.is_file_name(FILE_NAME):
             absent[FILE_NAME] = pl.lit(self.file(number))
         stored = stored.with_columns(**absent) if absent else stored
-        frame = stored.select(as_type(name, dtype).alias(name) for name, dtype in self.schema.items())
+        written = stored.select(as_type(name, dtype).alias(name) for name, dtype in self.schema.items())
+        frame = written.with_columns(label(written[own]).replace(self.spelled.get(own, {})) for own in self.labels)
         reasons = [places["reason"], *unusable(self.texts, self.optional, self.labels)]
-        reasons += [] if check is None else [check(self.labelled(frame))]
+        reasons += [] if check is None else [check(frame)]
         places = places.with_columns(stored.select(reason=pl.coalesce(reasons)))
-        is_good = places["reason"].is_null()
-        good, bad = ((frame.filter(own), places.filter(own)) for own in (is_good, ~is_good))
-        return Rows(good[0], good[1].drop("reason"), bad[1], bad[0])
-
-    def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with each label in one spelling; null where no value stands. Whole numbers stay numbers."""
-        return rows.with_columns(label(rows[name]).replace(self.spelled.get(name, {})) for name in self.labels)
+        good = places["reason"].is_null()
+        kept, as_written, there = (own.filter(good) for own in (frame, written, places.drop("reason")))
+        return Rows(kept, as_written, there, places.filter(~good), frame.filter(~good))
 
     def scan(
         self,
@@ -160,59 +146,45 @@ class Table:
         labels: Sequence[str] = (),
         spelled: Mapping[str, Mapping[str, str]] | None = None,
         skip_bad: bool = False,
-        see: Callable[[str, Rows, pl.DataFrame], None] | None = None,
+        see: Callable[[str, Rows], None] | None = None,
     ) -> "Table":
         """Look at all rows: columns `texts` must hold a text in each row, `optional` ones hold one in some rows.
 
         `labels` are what rows share.
 
         Bad rows, by `check` or without a text, are an InputError, or counted with `skip_bad`. `see` gets the name of
-        the file and the good rows of each part, with labels as they stand there, and again as they count. `spelled`
-        are further spellings of labels: column → spelling → the one that counts.
+        the file and the rows of each part. `spelled` are further spellings of labels: column → spelling → the one that
+        counts.
         """
         for name in labels:
-            if name in self.nested:
+            if "nested" in self.kinds.get(name, ()):
                 raise InputError(f"{self.name}: the column {name!r} holds lists; a text or a number a row is needed")
         as_texts = {*texts, *optional, *(own for own in labels if not self.schema.get(own, pl.String()).is_integer())}
         schema = {**self.schema, **dict.fromkeys(as_texts, pl.String())}
-        named: Any = {"texts": tuple(texts), "optional": tuple(optional), "labels": tuple(labels)}
-        found = replace(self, schema=schema, spelled=spelled or {}, **named)
-        for own in self.files:
-            for name in found.named:
-                self._refuse_absent(own, name)
+        found = replace(self, texts=tuple(texts), optional=tuple(optional), labels=tuple(labels))
+        found = replace(found, schema=schema, spelled=spelled or {})
+        for own, name in product(self.files, (*texts, *optional, *labels)):
+            if why := own.unreadable.get(name):
+                raise InputError(f"{own.name}: the column {name!r} cannot be read ({why}); write it as a text")
+            if name not in own.columns and not self.is_file_name(name):
+                more = f"; it has {self.said}" if len(self.files) == 1 else ", which others of these files have"
+                raise InputError(f"{own.name}: no column {name!r}{more}")
         good, first = Counter[int](), dict[int, str]()
-        doubted = dict[tuple[str, str], list[int]]()  # column and doubt → the first part and row, and how many rows
         for number, (file, _) in enumerate(self.parts):
-            rows = found.seen(number, check)
+            rows = found.read(number, check)
             if len(rows.skipped):
-                row, _, reason = rows.skipped.row(0)
-                first.setdefault(file, f"{self.location(number, row)}: {reason}")
+                *place, reason = rows.skipped.row(0)
+                first.setdefault(file, f"{location(self.files[file].name, *place)}: {reason}")
                 if not skip_bad:
                     raise InputError(first[file])
             good[file] += len(rows.frame)
-            for name, said, is_so in doubts(rows.frame.select(found.named), texts):
-                places = rows.places["row"].filter(is_so)
-                doubted.setdefault((name, said), [number, places[0], 0])[2] += len(places)
             if see is not None:
-                see(self.files[file].name, rows, found.labelled(rows.frame))
+                see(self.files[file].name, rows)
         for file, reason in first.items():
             if not good[file]:
                 raise InputError(reason)
-        told = (
-            f"{said.format(counted(n, 'row') + ' of ' + name)} ({self.location(number, row)})"
-            for (name, said), (number, row, n) in doubted.items()
-            if said not in RARELY_ODD.values() or n * _RARE <= good.total()
-        )
-        dates = (f"{self.name}: {name}{_DATES}" for name in labels if name in self.dated)
-        return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *dates, *told))
-
-    def _refuse_absent(self, file: Source, name: str) -> None:
-        if name in file.unreadable:
-            why = file.unreadable[name]
-            raise InputError(f"{file.name}: the column {name!r} cannot be read ({why}); write it as a text")
-        if name not in file.columns and not self.is_file_name(name):
-            more = f"; it has {self.said}" if len(self.files) == 1 else ", which others of these files have"
-            raise InputError(f"{file.name}: no column {name!r}{more}")
+        dates = (f"{self.name}: {name}{_DATES}" for name in labels if DATE in self.kinds.get(name, ()))
+        return replace(found, skipped=self.n - good.total(), notes=(*self.notes, *dates))
 
 
 def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART, form: Form = AS_USUAL) -> Table:
@@ -251,35 +223,26 @@ def part_file(folder: Path, number: int) -> Path:
 
 
 def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
-    folder, files, parts, kinds = OwnFolder(), list[Source](), list[tuple[int, int]](), dict[str, set[str]]()
+    folder, files, parts, kinds = OwnFolder(), list[Source](), list[tuple[int, int]](), defaultdict[str, set[str]](set)
     for number, source in enumerate(sources):
-        is_file, content, first_bad, good = isinstance(source.data, Path), hashlib.sha256(), "", 0
+        is_file, content = isinstance(source.data, Path), hashlib.sha256()
         sha256 = file_sha256(source.data) if is_file else ""
         for part in parts_of(source, rows_per_part):
             part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
             parts.append((number, len(part)))
-            bad = part[PLACE].struct.unnest().drop_nulls("reason")
-            good += len(part) - len(bad)
-            if len(bad) and not first_bad:
-                row, line, reason = bad.row(0)
-                first_bad = f"{source.location(row, line)}: {reason}"
             cells = part.drop(PLACE)
-            for name, own in kinds_of(cells).items():
-                kinds.setdefault(name, set()).update(own)
-            for column in cells.select(pl.all().str.len_bytes().max()).iter_columns():
-                if (column > LONGEST_LINE).any():
+            for column in cells.iter_columns():
+                kinds[column.name] |= kinds_of(column)
+                if (column.str.len_bytes() > LONGEST_LINE).any():
                     long = f"the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes"
                     raise InputError(f"{source.name}: {long}; give shorter texts")
             if len(kinds) > MOST_COLUMNS:
                 raise InputError(f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line")
             if not is_file:
                 content.update(cells.write_ndjson().encode())
-        if not (good and source.columns):
-            raise InputError(first_bad or f"{source.name}: there is no row below the names of the columns")
         if is_file and file_sha256(source.data) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")
         files.append(replace(source, data=None, sha256=sha256 or content.hexdigest()))
     schema = {name: type_of(own) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
-    nested, dated = (frozenset(name for name, own in kinds.items() if kind in own) for kind in ("nested", DATE))
-    return Table(title, tuple(files), folder.path, tuple(parts), schema, nested, dated, notes, owner=folder)
+    return Table(title, tuple(files), folder.path, tuple(parts), schema, dict(kinds), notes, owner=folder)

@@ -22,41 +22,28 @@ from ..basics.frames import literal
 from .text_lines import CONTROL, MISSING
 
 NOT_TEXT = "\0"  # no text has it: it cannot be printed
-LOOKS_MISSING = (
-    *("None", "none", "NONE", "null", "NULL", "Null", "(null)", "<null>", "nil", "NIL", "nan", "NAN", "-nan", "-NaN"),
-    *("N/A", "n/a", "na", "n.a.", "N.A.", "#NULL!", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-    *("missing", "undefined", "-", "–", "—", "?", "."),
-)
-"""What can be a word or a name, and is told where it stands."""
-_READ = "which a model reads, too; remove it if it is not a part of the text"
-ODD_TEXTS = {
-    r"^[*?#%]+\s*\pL": f"In {{}}, a text begins with a mark such as *, {_READ}",
-    r"^'.*'$": f"In {{}}, a text stands in single quotes, {_READ}",
-    r"^[Ġ▁]\pL": f"In {{}}, a text begins with a tokenizer's own sign for a space, {_READ}",
-    r"(?i)</?(p|b|i|u|em|strong|span|div|br|su[bp]|font|h[1-6])(\s[^<>]*)?/?>|&(#\w+|nbsp|amp|quot|apos|lt|gt);|"
-    r"\*\*\pL|\\[a-z]": f"In {{}}, a text holds markup such as <b>, &amp; or \\n, {_READ}",
-    "[ÃÐÑ][\u00a0-\u00bfŸ„–œ€]|â€|Â[\u00a0-\u00bf]|\ufffd": "In {}, a text holds signs such as Ã¼ or \ufffd, which "
-    "letters become where a file is read in another encoding than its own; correct them if it is so",
-    r"__|(^|\s)_(\s|[.,;:!?]|$)|\[[Mm]ask\]|<M(ask|ASK)>": (
-        f"In {{}}, a text holds a blank such as ___ or [mask], {_READ}"
-    ),
-}
-"""Pattern of a text that may have more than its author means → what is told of its rows."""
-RARELY_ODD = {r"[\pL\pN]$": "In {}, a text ends without a full stop or the like, unlike the others; is it a title?"}
-"""The same, where few texts of a column are so."""
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "; a text is needed"
 DATE = "date"  # the kind of dates and times
 MOST_COLUMNS = 1_000
 EXACT = 2**53  # whole numbers up to here are the same as fractions
+_VALUE = pl.col("value")
+_KINDS = {  # the first one that fits counts; a whole number that is not in 64 bits is huge
+    "truth": _VALUE.str.contains("^[tf]"),
+    "nested": _VALUE.str.contains(r'^["\[{]'),
+    DATE: _VALUE.str.contains(r"\d[:-]\d"),
+    "fraction": _VALUE.str.contains(r"[^\d-]"),
+    "large": _VALUE.cast(pl.Int64, strict=False).abs() > EXACT,
+    "whole": _VALUE.cast(pl.Int64, strict=False).is_not_null(),
+    "huge": _VALUE.is_not_null(),
+}
+_KIND = pl.coalesce(*(pl.when(test).then(pl.lit(kind)) for kind, test in _KINDS.items()))
 _TYPES = {pl.Boolean(): {"truth"}, pl.Int64(): {"whole", "large"}, pl.Float64(): {"whole", "fraction"}}
 _NO_TEXT, _SURROGATE = "\x1a", re.compile("[\ud800-\udfff]")
 _SPACES = r"[\s\p{Zs}]+"
 INVISIBLE = "[\\p{Default_Ignorable_Code_Point}&&[^\u200c\u200d]]"  # joiners change how letters look
 _UNSEEN = regex.compile(INVISIBLE, regex.V1)
-
-as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
-"""A value as JSON text, whatever it is."""
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def column_of(name: str, values: Any) -> pl.Series:
@@ -88,46 +75,24 @@ def _stored(value: Any) -> str | None:
         return f"{NOT_TEXT}{value!r}" if value == value else None  # noqa: PLR0124 - NaN
     if isinstance(value, np.float16 | np.float32):
         value = float(str(value))  # as a person sees it: 0.1
-    value = value.item() if isinstance(value, np.generic) else value.value if isinstance(value, Enum) else value
+    value = value.value if isinstance(value, Enum) else value.tolist() if hasattr(value, "tolist") else value
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     if isinstance(value, bytes):  # some writers do not say that a column holds texts
         value = value.decode(errors="backslashreplace")
-    if isinstance(value, bool | int | float):
-        return None if value != value else NOT_TEXT + as_json(value)  # noqa: PLR0124 - NaN
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, Mapping | list | tuple | set):
-        return NOT_TEXT + as_json(value)
+    if isinstance(value, bool | int | float | Mapping | list | tuple | set):
+        return NOT_TEXT + _AS_JSON(value) if value == value else None  # noqa: PLR0124 - NaN
     if isinstance(value, date | time | timedelta):
         return f"{NOT_TEXT}{value}"
     return str(value).replace(NOT_TEXT, _NO_TEXT)
 
 
-def kinds_of(part: pl.DataFrame) -> dict[str, set[str]]:
-    """What the values of the columns are: texts, dates, truth values, fractions, lists and objects, or numbers.
-
-    Whole numbers are `whole`, `large` or `huge`.
-    """
-    looked = part.select(pl.all().count().name.prefix("n"), pl.all().str.starts_with(NOT_TEXT).any()).to_dicts() or [{}]
-    found = {name: {"text"} if looked[0]["n" + name] else set[str]() for name in part.columns}
-    others = [_kind(name).drop_nulls().unique().implode() for name in part.columns if looked[0][name]]
-    return found | {column.name: set(column[0]) for column in part.select(others).iter_columns()}
-
-
-def _kind(name: str) -> pl.Expr:
-    value = pl.col(name).str.strip_prefix(NOT_TEXT)
-    whole = value.cast(pl.Int64, strict=False)
-    kinds = {
-        "text": ~pl.col(name).str.starts_with(NOT_TEXT),
-        "truth": value.str.contains("^[tf]"),
-        "nested": value.str.contains(r'^["\[{]'),
-        DATE: value.str.contains(r"\d[:-]\d"),
-        "fraction": value.str.contains(r"[^\d-]"),
-        "large": whole.abs() > EXACT,
-        "whole": whole.is_not_null(),
-        "huge": value.is_not_null(),
-    }
-    return pl.coalesce(*(pl.when(test).then(pl.lit(kind)) for kind, test in kinds.items())).alias(name)
+def kinds_of(column: pl.Series) -> set[str]:
+    """What the values of a column of a part are: "text", and keys of `_KINDS`."""
+    is_other = column.str.starts_with(NOT_TEXT)
+    others = column.filter(is_other).str.strip_prefix(NOT_TEXT).to_frame("value")
+    kinds = set[str](others.select(_KIND).to_series().unique()) if len(others) else set[str]()
+    return kinds if is_other.all() else {*kinds, "text"}
 
 
 def type_of(kinds: set[str]) -> pl.DataType:
@@ -157,18 +122,6 @@ def unusable(texts: Sequence[str], optional: Sequence[str], labels: Sequence[str
         for test, *said in cases:
             parts = (own if isinstance(own, pl.Expr) else pl.lit(own) for own in (f"{name} ", *said))
             yield pl.when(test).then(pl.concat_str(*parts))
-
-
-def doubts(rows: pl.DataFrame, texts: Sequence[str]) -> Iterator[tuple[str, str, pl.Series]]:
-    """What may not be meant: its column, a sentence with a place for the rows, and whether it is so in each row."""
-    for column in rows.iter_columns():
-        text = column.cast(pl.String).str.strip_chars()
-        for word in text.filter(text.is_in(LOOKS_MISSING)).unique(maintain_order=True):
-            said = f"{word} stands in {{}} and counts as a value; is it one? Else leave the cell empty"
-            yield column.name, said, text == word
-        for pattern, said in (ODD_TEXTS | RARELY_ODD if column.name in texts else {}).items():
-            if (is_so := text.str.contains(pattern)).any():
-                yield column.name, said, is_so
 
 
 def label(column: pl.Series) -> pl.Series:

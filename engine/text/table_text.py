@@ -1,26 +1,29 @@
-"""The rows of a text: CSV and TSV as people and programs write them, JSON lines, and a JSON list."""
+"""A source of rows, and the rows of a text: CSV and TSV as people and programs write them, JSON lines, a JSON list."""
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
+from operator import methodcaller
 from typing import Any
 
+import polars as pl
 import regex
 
 from ..basics.errors import InputError
 from ..basics.printable import counted
 from ..basics.reading import parse_json
 from .table_cells import checked_names, seen_name
-from .table_kinds import HINT
-from .table_source import Row, Source
 from .text_lines import BadLineError, Lines, each_key_once, json_object, open_text, read_text
 
+HINT = "give a table as CSV, TSV, JSON lines or Parquet"
+PLACE = "\0"  # no column of a user has this name
+PLACES = {"row": pl.Int64, "line": pl.Int64, "reason": pl.String}
+"""Where a row stands: its number from 1, its line (null outside text files); and why it cannot be used."""
 _MOST_LIST = 2**26  # bytes of a JSON list, which is held in memory
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 _COMMENT = "a line that begins with # is not a row of a table; remove it"
-_ON_A_LINE = "; write one object per line, or a list of them"
 _NEXT = regex.compile(r"[\s,]*")
 _CSV_ERRORS = {
     "field limit": "a text of more than 131,072 characters, or a double quote that is not closed",
@@ -28,14 +31,45 @@ _CSV_ERRORS = {
     "new-line character": "a line end in the middle of the line; save the file as CSV with the usual line ends",
 }
 
-Record = tuple[int, Sequence[Any], str | None]  # the line where it begins, its fields, and why it cannot be read
+Row = tuple[int | None, Mapping[str, Any] | str]  # the line where it begins; its cells, or why it cannot be read
+Record = tuple[int, list[Any], str | None]  # the line where it begins, its fields, and why it cannot be read
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a text file is written, if not as spreadsheets and pandas write it."""
+
+    plain: bool = False  # tabs separate the fields, and quotation marks have no meaning
+    encoding: str = ""  # of lines that are not UTF-8
+    tidy: Callable[[Sequence[str], list[str]], list[str]] | None = None  # header, fields of a row → its fields
+
+
+AS_USUAL = Form()
+
+
+@dataclass(eq=False)
+class Source:
+    """A file; or what is in memory. Once all is read, it knows its columns and notes."""
+
+    name: str
+    data: Any  # its path, a frame of Polars, columns, or a list of dictionaries; None once it is read
+    form: Form = AS_USUAL
+    sha256: str = ""  # in hex: of a file's bytes, or of the names, types and values in memory
+    columns: dict[str, None] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)  # column that cannot be read → why
+    notes: list[str] = field(default_factory=list)  # what a person may not have meant
+
+
+def location(file: str, row: int, line: int | None) -> str:
+    """Where a row of a file stands, for a message."""
+    return f"{file}, row {row}" if line is None else f"{file}:{line}"
 
 
 def of_delimited(source: Source, usual: str) -> Iterator[Row]:
     """Rows of fields, whose delimiter the header shows; `usual` is that of the kind."""
     with open_text(source.data) as stream:
         form, lines = source.form, Lines(stream, source.name, encoding=source.form.encoding)
-        filled = (line for line in lines if line.strip())
+        filled = filter(str.strip, lines)
         first = next(filled, "")
         said = first[4:] if first[:4].lower() == "sep=" and len(first) == 5 else ""
         if said:  # a spreadsheet's own line about the delimiter
@@ -44,29 +78,18 @@ def of_delimited(source: Source, usual: str) -> Iterator[Row]:
         # `map` goes on after a line that cannot be read; a generator would end there. A space before a double quote is
         # layout, and one before another text is not read anyway.
         every = chain([first], lines)
-        quoted = partial(csv.reader, delimiter=sign, strict=True, skipinitialspace=True)
-        records = _each(map(_at_tabs, every) if form.plain else quoted(map("{}\n".format, every)), lines)
+        quoted = csv.reader(map("{}\n".format, every), delimiter=sign, strict=True, skipinitialspace=True)
+        records = _each(map(methodcaller("split", "\t"), every) if form.plain else quoted, lines)
         _, header, reason = next(records, (0, [], None))
         if reason or first.startswith("# "):
             raise InputError(f"{lines.location}: {reason or _COMMENT}")
         # An unquoted text with a comma too many looks like a row with a name, so that the header must stand in quotes.
         can_be_named = len(header) > 1 and (first.startswith('"') or sign == "\t") and not form.plain
-        if form.tidy:
-            records = (
-                (line, fields if unread else form.tidy(header, fields), unread) for line, fields, unread in records
-            )
-        yield from below(source, header, _records(source, lines, records, len(header), sign, can_be_named), lines.line)
-
-
-def _at_tabs(line: str) -> list[str]:
-    return line.split("\t")
+        yield from below(source, header, _records(source, lines, records, header, sign, can_be_named), lines.line)
 
 
 def _delimiter(header: str, usual: str) -> str:
-    """What is between fields: the sign that a header has most often, as spreadsheets in many countries write `;`.
-
-    In TSV, a comma stands in a name rather than a tab.
-    """
+    """The sign that a header has most often, as many spreadsheets write `;`; in TSV, a comma stands within a name."""
     sign = max(",;\t|", key=lambda own: (own == usual == "\t" in header, header.count(own), own == usual))
     return " " if sign not in header and header.startswith('"') else sign  # a space can stand in a name, too
 
@@ -88,14 +111,15 @@ def _each(reader: Iterator[Any], lines: Lines) -> Iterator[tuple[int, Any, str |
 
 
 def _records(
-    source: Source, lines: Lines, records: Iterator[Record], width: int, sign: str, can_be_named: bool
+    source: Source, lines: Lines, records: Iterator[Record], header: Sequence[str], sign: str, can_be_named: bool
 ) -> Iterator[Record]:
     """The records that are rows, each without its name if R's `write.table` gave it one, for which no header stands."""
-    named, swallowed = None if can_be_named else False, list[int]()
-    for first, fields, unread in records:
+    named, swallowed, width, tidy = None if can_be_named else False, list[int](), len(header), source.form.tidy
+    for first, read, unread in records:
         if unread:
-            yield first, (), unread
+            yield first, [], unread
             continue
+        fields = tidy(header, read) if tidy else read
         if not any(fields) or (sign == "|" and not "".join(fields).strip("-: ")):
             continue  # spreadsheets write rows of empty cells below a table, Markdown dashes below a header
         if named is None:
@@ -167,4 +191,5 @@ def row_of(given: str | Mapping[Any, Any], line: int | None = None) -> Row:
         return line, each_key_once([(seen_name(name), cell) for name, cell in own.items()])
     except InputError as error:
         reason = str(error).removeprefix(": ")
-        return line, f"{reason}{_ON_A_LINE if reason.startswith('not JSON') else ''}"
+        remedy = "; write one object per line, or a list of them" if reason.startswith("not JSON") else ""
+        return line, f"{reason}{remedy}"

@@ -20,7 +20,7 @@ from ...basics.atomic import json_bytes, unwritable, write_bytes
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...basics.reading import file_sha256, is_file
-from ...text.table_kinds import DIGESTS
+from ...text.table_sources import DIGESTS
 from ..lama.facts import merge
 from .sources import REGISTRY, Source, source
 

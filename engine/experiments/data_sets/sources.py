@@ -12,7 +12,7 @@ import pooch
 from ...basics.errors import InputError, did_you_mean
 from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
 from ...library.shown import Shown
-from ...text.table_kinds import DIGESTS
+from ...text.table_sources import DIGESTS
 from ...views import Column, Table
 
 REGISTRY = Path(__file__).parent / "sources.toml"

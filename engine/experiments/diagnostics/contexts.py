@@ -39,7 +39,7 @@ from ...text.agreement import Article, article_of
 from ...text.keys import string_keys
 from ...text.lexicon import load_lexicon
 from ...text.records import Row, records
-from ...text.table_source import Form
+from ...text.table_text import Form
 
 CONSTRAINTS = ("H", "L")
 LICENSING = {"Y": "licensed", "N": "unlicensed"}

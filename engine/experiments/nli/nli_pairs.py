@@ -21,7 +21,7 @@ from ...basics.errors import InputError
 from ...basics.reading import file_sha256
 from ...requests.items import ORIGINAL
 from ...text.records import Row, records
-from ...text.table_source import Form
+from ...text.table_text import Form
 from ...text.text_lines import checked_length
 
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")

@@ -15,7 +15,7 @@ from ...basics.reading import file_sha256, is_file, paths_in
 from ...inference.again import Draw
 from ...library.sentences import OWN
 from ...requests.items import WHY
-from ...text.table_kinds import bare
+from ...text.table_sources import bare
 from .checks import Check
 from .reference import other_reader
 from .results import StoredStage

@@ -6,6 +6,7 @@ import json
 import pickle
 import unicodedata
 import zipfile
+from dataclasses import replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -17,8 +18,9 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.own_table import find_column
+from negengine.engine.text.doubts import LOOKS_MISSING, Doubts
 from negengine.engine.text.table import open_table
-from negengine.engine.text.table_cells import ERRORS, LOOKS_MISSING, MISSING
+from negengine.engine.text.table_cells import ERRORS, MISSING
 from negengine.export.own_rows import seen, table_rows, told
 
 CASES = Path(__file__).parents[4] / "shared/cases/tables/in"
@@ -52,7 +54,9 @@ WRITTEN = {
 
 
 def rows_of(source, texts=("text",), labels=("kind",), size=2, **options):
-    stimuli = open_table(source, size).scan(texts, labels=labels, **options)
+    doubts = Doubts(texts, labels)
+    stimuli = open_table(source, size).scan(texts, labels=labels, see=doubts.see, **options)
+    stimuli = replace(stimuli, notes=(*stimuli.notes, *doubts.told()))
     return stimuli, pl.concat([stimuli.read(number).frame for number in range(len(stimuli.parts))])
 
 

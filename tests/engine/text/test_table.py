@@ -19,7 +19,7 @@ from negengine.engine.experiments.own_table import absent_columns, find_column, 
 from negengine.engine.text.records import records
 from negengine.engine.text.table import ROWS_PER_PART, open_table
 from negengine.engine.text.table_cells import ERRORS, MISSING
-from negengine.engine.text.table_source import Form
+from negengine.engine.text.table_text import Form
 from negengine.engine.text.text_lines import LONGEST_LINE, read_lines, stream_lines
 
 SENTENCES = ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"]
