@@ -26,7 +26,7 @@ def table_rows(path: Path, needed: Collection[str]) -> Iterator[Mapping[str, Any
         return
     opened = gzip.open if path.read_bytes()[:2] == b"\x1f\x8b" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
-        lines = (line.removeprefix("\ufeff") for line in file)  # files can be joined
+        lines = (line.removeprefix("\ufeff").replace("\r\n", "\n") for line in file)  # files can be joined
         first = next(line for line in lines if line.strip() and line[:4].lower() != "sep=")
         if (begin := first.lstrip()[0]) in "[{":
             # Of a key that stands there twice the first one counts, and in most programs the last one.
@@ -36,10 +36,12 @@ def table_rows(path: Path, needed: Collection[str]) -> Iterator[Mapping[str, Any
             return
         headers = {sign: next(csv.reader([first], delimiter=sign, skipinitialspace=True)) for sign in ",;\t| "}
         sign = max(headers, key=lambda sign: len({*map(seen, headers[sign])} & {*needed}))
-        for fields in csv.reader(lines, delimiter=sign, skipinitialspace=True):
-            own = fields[-len(headers[sign]) :]  # R's write.table names the rows
+        rows = csv.reader(chain([first], lines), delimiter=sign, skipinitialspace=True)
+        header = next(rows)  # a name can go on over lines
+        for fields in rows:
+            own = fields[-len(header) :]  # R's write.table names the rows
             if "".join(fields).strip("-: " if sign == "|" else ""):  # the header again is not a row of values
-                yield {} if own == headers[sign] else dict(zip(headers[sign], own, strict=False))
+                yield {} if own == header else dict(zip(header, own, strict=False))
 
 
 def told(cell: Any) -> str | None:

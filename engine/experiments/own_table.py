@@ -347,6 +347,10 @@ class Labels:
             if purpose == GROUP:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
             yield f"{said}: they count as different {purpose}s"
+        # pandas makes 1.0 of 1 where a value of the column is missing.
+        if twice := [own for own in names.filter(names.str.ends_with(".0")) if own[:-2] in {*names}]:
+            told = (f"{own[:-2]!r} and {own!r}" for own in twice[:_LISTED])
+            yield f"{name} has {', '.join(told)}, which can be one number: they count as different {purpose}s"
         if len(odd := rows.filter(pl.col(_SPELLING + name))):
             what = "spaces at the ends, other spaces than the usual one, invisible characters, or letters in two parts"
             yield f"{name} has {what}, which do not count: {self._where(odd)}"

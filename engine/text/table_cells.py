@@ -24,6 +24,7 @@ from .text_lines import CONTROL, MISSING
 NOT_TEXT = "\0"  # no text has it: it cannot be printed
 ERRORS = ("#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#SPILL!", "#CALC!", "#GETTING_DATA", "Err:502", "Err:508")
 _NEEDED = "; a text is needed"
+_CUT = r"^-?\d+([.,]\d+)?[eE]\+\d+$"  # as spreadsheets and fractions write long numbers: ids fall together
 DATE = "date"  # the kind of dates and times
 MOST_COLUMNS = 1_000
 EXACT = 2**53  # whole numbers up to here are the same as fractions
@@ -117,6 +118,7 @@ def unusable(texts: Sequence[str], optional: Sequence[str], labels: Sequence[str
             (must_be & (text == ""), "is empty", _NEEDED),
             (must_be & text.is_in(MISSING), "is ", text, f", a missing value{_NEEDED}"),
             (text.is_in(ERRORS), "is ", text, ", an error of a spreadsheet; correct the cell"),
+            (text.str.contains(_CUT), "is ", text, ", a number without its last digits; write all of them, as a text"),
             (text.str.contains(CONTROL.pattern), "holds a character that cannot be printed; remove it"),
         ]
         for test, *said in cases:
@@ -146,4 +148,5 @@ def checked_names(names: Iterable[object], location: str) -> tuple[str, ...]:
 def seen_name(name: object) -> str:
     """The name of a column as a person sees it, which is how it counts; see `literal`."""
     text = "" if name is None else str(name)
-    return literal((text if text.isascii() else unicodedata.normalize("NFC", _UNSEEN.sub("", text))).strip())
+    text = text if text.isascii() else unicodedata.normalize("NFC", _UNSEEN.sub("", text))
+    return literal(" ".join(text.split()))

@@ -256,10 +256,7 @@ def _of_frame(source: Source, size: int, kind: Kind | None) -> Iterator[Batch]:
 
 
 def in_memory(data: Any) -> Source:
-    """A source of a frame of Polars, pandas or Arrow, of what becomes one, of dictionaries, or of columns.
-
-    Raises InputError for data of any other type.
-    """
+    """A source of a frame, of what becomes one, of dictionaries, or of columns; InputError for any other type."""
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         return Source(_FRAME, list(data))
     try:

@@ -274,6 +274,9 @@ def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented
     (row,) = found.summary.filter(split="all", metric="logprob").to_dicts()
     assert (row["n"], row["clusters"]) == (5, 4)  # a, b, B, and the row without a speaker
     assert found.summary.filter(other_split="negated", metric="logprob")["n"].to_list() == [2]
+    path.write_text(DIRTY.replace(" negated", "1").replace("negated", "1.0"))
+    ng.probe(model, path, output=tmp_path / "numbers")
+    assert "group has '1' and '1.0', which can be one number: they count as different groups" in capsys.readouterr().err
     for one, other in (("Negated", "negated"), ("STRASSE", "straße"), ("STRAẞE", "straße")):
         path.write_text(DIRTY.replace(" negated", one).replace("negated", other))
         with pytest.raises(InputError, match=rf"dirty.csv: group has '{one}' \(line 3\) and '{other}' .* alike"):

@@ -24,6 +24,7 @@ PROBE = {
     "spelled.csv": HEADER + f"A robin is a [MASK].,bird,{NFD} ,1\nA trout is a [MASK].,fish,nié,1\n",
     "pipes.csv": HEADER + "A robin is a [MASK].,bird,a|b,1\nA trout is a [MASK].,fish,a/b,1\n",
     "error.csv": HEADER + "A robin is a [MASK].,bird,a,1\nA trout is a [MASK].,fish,#REF!,1\n",
+    "lines.csv": 'sentence,"target\n(a word)",group\r\n"A robin\r\nis a [MASK].",bird,"a\r\nb"\r\n',
     "case.csv": "Target,target,sentence\nfish,bird,A robin is a [MASK].\n",
     "repeated.csv": "sentence,target\nA bird is a [MASK].,bird\nA dog is a [MASK].,bird\n",
     "ids.jsonl": [{"item": 1700000000000000001}, {"item": 1700000000000000002}, {"item": None}],
@@ -39,6 +40,7 @@ PAIRS = {
     "unpaired.csv": "sentence,pair,ok\nHe smokes.,1,yes\nHe smoke.,1,no\nShe sings.,NA,yes\nShe sing.,NA,no\n",
 }
 PAIRED = {"unpaired.csv": {"pair": "pair", "acceptable": "ok"}}
+PAIRED["lines.csv"] = {"target": "target\n(a word)"}
 PAIRED["ours.csv"] = {"group": ["item", "target_column", "expected", "text"], "item": "pair"}
 _column_of = table_sources.column_of
 
@@ -52,7 +54,7 @@ def as_first(name, values):
 
 
 def floats(name, values):
-    return _column_of(name, [float(value) if isinstance(value, int) else value for value in values])
+    return _column_of(name, [int(float(value)) if isinstance(value, int) else value for value in values])
 
 
 def first_alike(table, _option, _given, obvious):
