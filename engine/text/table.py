@@ -134,7 +134,8 @@ class Table:
         reasons += [] if check is None else [check(frame)]
         places = places.with_columns(stored.select(reason=pl.coalesce(reasons)))
         good = places["reason"].is_null()
-        kept, as_written, there = (own.filter(good) for own in (frame, written, places.drop("reason")))
+        every = frame, written, places.drop("reason")
+        kept, as_written, there = every if good.all() else (own.filter(good) for own in every)
         return Rows(kept, as_written, there, places.filter(~good), frame.filter(~good))
 
     def scan(
@@ -231,9 +232,9 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
             part.write_parquet(part_file(folder.path, len(parts)), compression="lz4", statistics=False)
             parts.append((number, len(part)))
             cells = part.drop(PLACE)
-            for column in cells.iter_columns():
+            for column, longest in zip(cells, cells.select(pl.all().str.len_bytes().max()), strict=True):
                 kinds[column.name] |= kinds_of(column)
-                if (column.str.len_bytes() > LONGEST_LINE).any():
+                if (longest > LONGEST_LINE).any():
                     long = f"the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes"
                     raise InputError(f"{source.name}: {long}; give shorter texts")
             if len(kinds) > MOST_COLUMNS:

@@ -28,7 +28,7 @@ _CUT = r"^-?\d+([.,]\d+)?[eE]\+\d+$"  # as spreadsheets and fractions write long
 DATE = "date"  # the kind of dates and times
 MOST_COLUMNS = 1_000
 EXACT = 2**53  # whole numbers up to here are the same as fractions
-_VALUE = pl.col("value")
+_VALUE = pl.col("value").str.strip_prefix(NOT_TEXT)
 _KINDS = {  # the first one that fits counts; a whole number that is not in 64 bits is huge
     "truth": _VALUE.str.contains("^[tf]"),
     "nested": _VALUE.str.contains(r'^["\[{]'),
@@ -90,10 +90,9 @@ def _stored(value: Any) -> str | None:
 
 def kinds_of(column: pl.Series) -> set[str]:
     """What the values of a column of a part are: "text", and keys of `_KINDS`."""
-    is_other = column.str.starts_with(NOT_TEXT)
-    others = column.filter(is_other).str.strip_prefix(NOT_TEXT).to_frame("value")
-    kinds = set[str](others.select(_KIND).to_series().unique()) if len(others) else set[str]()
-    return kinds if is_other.all() else {*kinds, "text"}
+    others = column.filter(column.str.starts_with(NOT_TEXT)).rename("value").to_frame()
+    found = set[str]() if len(others) == column.count() else {"text"}
+    return {*found, *others.select(_KIND).to_series().unique()} if len(others) else found
 
 
 def type_of(kinds: set[str]) -> pl.DataType:
@@ -118,9 +117,10 @@ def unusable(texts: Sequence[str], optional: Sequence[str], labels: Sequence[str
             (must_be & (text == ""), "is empty", _NEEDED),
             (must_be & text.is_in(MISSING), "is ", text, f", a missing value{_NEEDED}"),
             (text.is_in(ERRORS), "is ", text, ", an error of a spreadsheet; correct the cell"),
-            (text.str.contains(_CUT), "is ", text, ", a number without its last digits; write all of them, as a text"),
             (text.str.contains(CONTROL.pattern), "holds a character that cannot be printed; remove it"),
         ]
+        if name in labels:
+            cases.append((text.str.contains(_CUT), "is ", text, ", a number without its last digits; write a text"))
         for test, *said in cases:
             parts = (own if isinstance(own, pl.Expr) else pl.lit(own) for own in (f"{name} ", *said))
             yield pl.when(test).then(pl.concat_str(*parts))
