@@ -191,7 +191,7 @@ def view(
     if bundle is not None:
         show(write_bundle(items, bundle))
         return
-    library(".js")
+    library()
     with Viewer(items, port or 0) as viewer:
         show(f"{viewer.address}: open it in a browser of this computer; Ctrl-C ends it")
         if open_:

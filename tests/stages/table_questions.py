@@ -13,16 +13,19 @@ def written(items, *where, search="", sort="", descending=False, start=0, length
         {"condition": sign, "data": name, "origData": str(numbers.get(name, 999)), "type": "text", "value": values}
         for name, sign, *values in where
     ]
-    order = [{"column": numbers[sort], "dir": "desc" if descending else "asc", "name": sort}] if sort else []
+    searched = [
+        {"condition": "contains", "origData": str(numbers[name]), "value": [search]}
+        for name in ("sentence", "expected", "answer")
+        if name in numbers
+    ]
+    every = [{"criteria": criteria, "logic": logic} if criteria else {}, {"criteria": searched, "logic": "OR"}]
     return json.dumps(
         {
             "draw": 1,
-            "columns": [{"data": str(number), "name": name, "searchable": True} for name, number in numbers.items()],
-            "order": order,
             "start": start,
             "length": length,
-            "search": {"value": search, "regex": False, "fixed": []},
-            "searchBuilder": {"criteria": criteria, "logic": logic} if criteria else {},
+            "order": [[numbers[sort], "desc" if descending else "asc"]] if sort else [],
+            "filters": {"criteria": every, "logic": "AND"},
         }
     )
 

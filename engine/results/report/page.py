@@ -54,7 +54,7 @@ def page(title: str, chapters: Sequence[Chapter], separator: str = ",") -> str:
             for number, chapter in enumerate(chapters, 1)
         ],
         generator=GENERATOR,
-        style=Markup(_style()),  # noqa: S704 - our own file
+        style=Markup(style()),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; "
         "form-action 'none'",
@@ -88,7 +88,8 @@ def _pictures(figure: Figure, name: str) -> Markup:
     return Markup("\n".join(shown))  # noqa: S704 - checked: drawing elements alone
 
 
-def _style() -> str:
+def style() -> str:
+    """The style of a page, in the colours of a light and of a dark screen."""
     on_dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{declarations('dark')}}}}}"
     return f":root{{color-scheme:light dark;{declarations('light')}}}\n{on_dark}\n" + (_FOLDER / "page.css").read_text(
         "utf-8"

@@ -22,12 +22,10 @@ from ...library.sentences import FAILED, TEXTS
 from ..comparison.estimates import MODEL
 from ..comparison.runs import labels, open_alike
 from ..report.chosen_sentences import first_columns
-from ..report.row_filters import holds
 from .order import NUMBER, Order
-from .query import Query
+from .query import Query, find
 
 MOST_ROWS, MOST_GROUPS = 500, 200
-SEARCHED = (*TEXTS, "expected", "answer")
 _FIRST = 1_000  # rows that tell which columns have values
 _GROUP = 2**13  # rows of the file that are read together
 _ROWS = 2**16  # whose texts are in memory at a time
@@ -147,16 +145,17 @@ class Items:
     def page(self, query: Query) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are, as DataTables reads them."""
         length, wanted = min(query.length, MOST_ROWS), self.total
-        is_first = replace(query, length=0, draw=0) == Query() and not self.file.done()  # it does not wait for the file
+        is_plain = not (query.start or query.order) and query.filters.expression(self.columns, self.schema) is None
+        is_first = is_plain and not self.file.done()  # it does not wait for the file
         rows = next(self.pieces).select(self.columns).head(length if is_first else 0).collect(engine="streaming")
         if not is_first or len(rows) < length:
             rows = self.at(self.numbers(query, query.start, length), self.columns)
             wanted = len(_numbers(self, _unordered(query)))
-        return {"draw": query.draw, "data": cells(rows), "recordsTotal": self.total, "recordsFiltered": wanted}
+        return {"draw": query.draw, "data": rows.rows(), "recordsTotal": self.total, "recordsFiltered": wanted}
 
-    def groups(self, query: Query, column: int) -> dict[str, Any]:
+    def groups(self, query: Query, number: int | str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: value, wanted rows, those judged, those that fail."""
-        by, failed = self.columns[column], pl.col(FAILED)
+        by, failed = find(self.columns, str(number)), pl.col(FAILED)
         # Values are counted by their hashes: few of many texts are in memory at a time.
         found = _filtered(self, query).select(NUMBER, failed, hash=by.hash()).collect(engine="streaming")
         counts = [pl.len().alias("n"), failed.count().alias("judged"), failed.sum().alias("wrong")]
@@ -165,7 +164,7 @@ class Items:
         most = found.filter(pl.col("hash").is_in(frequent)).group_by("hash").agg(pl.min(NUMBER), *counts)
         values = self.at(most[NUMBER], [by]).to_series().alias("value")
         groups = most.select(values, "n", "judged", "wrong").sort("n", "value", descending=[True, False])
-        return {"groups": cells(groups), "of": len(every)}
+        return {"groups": groups.rows(), "of": len(every)}
 
     @cached_property
     def keys(self) -> list[int]:
@@ -189,22 +188,13 @@ class Items:
         return rows.join(drawn.lazy(), on=keys, how="semi", nulls_equal=True, maintain_order="left")
 
 
-def cells(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """Rows for JSON, which has no number that is not finite."""
-    floats = pl.col(pl.Float32, pl.Float64)
-    return rows.with_columns(pl.when(floats.is_finite()).then(floats)).rows()
-
-
 def _unordered(query: Query) -> Query:
     return replace(query, order=(), start=0, length=0, draw=0)
 
 
 def _filtered(items: Items, query: Query) -> pl.LazyFrame:
-    wanted = [own for own in [query.searchBuilder.expression(items.columns, items.schema)] if own is not None]
-    if query.search.value:
-        texts = pl.col(name for name in SEARCHED if items.schema.get(name) == pl.String)
-        wanted.append(pl.any_horizontal(holds(texts, query.search.value)))
-    return items.rows.filter(*wanted) if wanted else items.rows
+    wanted = query.filters.expression(items.columns, items.schema)
+    return items.rows if wanted is None else items.rows.filter(wanted)
 
 
 @lru_cache(maxsize=2)  # of the last question, whose pages are asked for one by one, and of all rows
@@ -215,11 +205,10 @@ def _numbers(items: Items, query: Query) -> pl.Series:
 
 @lru_cache(maxsize=1)
 def _order(items: Items, query: Query) -> Order:
-    by = query.order[0]
-    if by.column >= len(items.columns):
-        raise InputError(f"no column {by.column}")
+    column, way = query.order[0]
+    by = find(items.columns, str(column))
     _order.cache_clear()  # two orders are never in memory
-    return Order.of(_filtered(items, query), items.columns[by.column], descending=by.dir == "desc")
+    return Order.of(_filtered(items, query), by, descending=way == "desc")
 
 
 def _for_people(rows: pl.LazyFrame, run: Run, model: str) -> pl.LazyFrame:

@@ -1,4 +1,4 @@
-"""What DataTables asks a server for, as JSON, and which rows of a frame are meant."""
+"""What the page asks, as JSON, and which rows of a frame are meant."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -45,9 +45,7 @@ class Criterion:
         if self.condition is None:
             found = [own for one in self.criteria if (own := one.expression(columns, schema)) is not None]
             return reduce(operator.and_ if self.logic == "AND" else operator.or_, found) if found else None
-        if not (self.origData.isdecimal() and int(self.origData) < len(columns)):
-            raise InputError(f"no column {self.origData}")
-        column, sign = columns[int(self.origData)], self.condition.removeprefix("!")
+        column, sign = find(columns, self.origData), self.condition.removeprefix("!")
         name, values = column.meta.output_name(), list[Any](self.value)
         is_number = schema[name].is_numeric()
         if sign not in (signs := {**_OF_ALL, **(_OF_NUMBERS if is_number else _OF_TEXTS)}):
@@ -64,27 +62,18 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Search:
-    """What a sentence, its expected word or its answer holds, in lower or upper case."""
-
-    value: str = ""
-
-
-@dataclass(frozen=True)
-class Sorting:
-    """By which column rows are sorted."""
-
-    column: _Count
-    dir: Literal["asc", "desc"] = "asc"
-
-
-@dataclass(frozen=True)
 class Query:
-    """Which rows are wanted, in which order, and which of them are shown."""
+    """Which rows are wanted, in which order (a column, and its direction), and which of them are shown."""
 
-    search: Search = Search()
-    searchBuilder: Criterion = Criterion()  # noqa: N815 - DataTables' name
-    order: tuple[Sorting, ...] = ()
+    filters: Criterion = Criterion()
+    order: tuple[tuple[_Count, Literal["asc", "desc"]], ...] = ()
     start: _Count = 0
     length: _Count = 0
     draw: int = 0
+
+
+def find(columns: Sequence[pl.Expr], number: str) -> pl.Expr:
+    """The column of this number; InputError if there is none."""
+    if number not in map(str, range(len(columns))):
+        raise InputError(f"no column {number}")
+    return columns[int(number)]

@@ -1,35 +1,25 @@
 """The local page of `negengine view`: a server that this computer alone can reach, and that knows a secret word."""
 
-import json
 import secrets
 import threading
-from collections.abc import Mapping
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
+from collections.abc import Callable
 from pathlib import Path
-from shutil import copyfileobj
-from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
-from urllib.parse import parse_qsl, urlsplit
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import msgspec
 
-from ...basics.errors import InputError
+from ...basics.errors import InputError, needs_extra
 from ..report.row_files import RowFile
 from .items import Items
 from .page import library, page
 from .query import Query
 
-_MOST_BYTES = 1_000_000  # of one question
-_KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".json": "application/json",
-    ".csv": "text/csv; charset=utf-8",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
+with needs_extra("view", "the page of `negengine view`"):
+    from bottle import Bottle, HTTPResponse, JSONPlugin, request, response, static_file
+
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 # Nothing is loaded from another place, even if a text of a run could be read as HTML.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{}'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
@@ -37,7 +27,12 @@ _POLICY = (
 )
 
 
-class Viewer(ThreadingHTTPServer):
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Requests are not told."""
+
+
+class Viewer(ThreadingMixIn, WSGIServer):
     """Answers the questions of the page at `address`, one after another, until it is stopped."""
 
     daemon_threads = True
@@ -46,11 +41,23 @@ class Viewer(ThreadingHTTPServer):
         self.items, self.token, self.nonce = items, secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         self.turn = threading.Lock()
         try:
-            super().__init__(("127.0.0.1", port), _Handler)
+            super().__init__(("127.0.0.1", port), _Quiet)
         except OSError as error:
             raise InputError(f"--port {port}: {error.strerror}; give another one, or none") from None
         # What a browser calls this server; a page of another site, whose name leads here, calls it otherwise.
         self.hosts = tuple(f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost"))
+        headers = _HEADERS | {"Content-Security-Policy": _POLICY.format(self.nonce)}
+        app = Bottle(autojson=False)
+        app.add_hook("before_request", self._refuse_strangers)
+        app.add_hook("after_request", lambda: response.headers.update(headers))
+        app.install(JSONPlugin(msgspec.json.encode))  # for which a number that is not finite is none
+        app.install(self._in_turn)
+        app.route("/", callback=lambda: page(items, nonce=self.nonce, token=self.token))
+        app.route("/<name:re:dt_bundle[.](js|css)>", callback=lambda name: static_file(name, library().parent))
+        app.route("/rows.json", callback=lambda: items.page(_query()))
+        app.route("/groups.json", callback=lambda: items.groups(_query(), request.query.column))
+        app.route("/<name:re:rows[.](csv|xlsx)>", callback=self._file)
+        self.set_app(app)
 
     def server_close(self) -> None:
         """No thread reads rows while the program ends: the last question is answered, and no other one."""
@@ -61,72 +68,29 @@ class Viewer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
-    def answer(self, path: str, given: Mapping[str, str], question: bytes) -> bytes:
-        """The page, the library, some rows or groups; InputError for another question."""
-        match path:
-            case "/":
-                return page(self.items, nonce=self.nonce, token=self.token).encode()
-            case "/tables.js" | "/tables.css":
-                return library(Path(path).suffix).encode()
-            case "/rows.json":
-                return _json(self.items.page(_read(question)))
-            case "/groups.json" if given.get("column", "") in map(str, range(len(self.items.columns))):
-                return _json(self.items.groups(_read(question), int(given["column"])))
-        raise InputError(f"no question {path}")
+    def _refuse_strangers(self) -> None:
+        knows = secrets.compare_digest(request.query.token.encode(), self.token.encode())
+        if not knows or request.get_header("Host") not in self.hosts:
+            raise HTTPResponse("open the address that `negengine view` printed", 403, {"Content-Type": "text/plain"})
+
+    def _in_turn(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def answered(**given: str) -> Any:
+            try:
+                with self.turn:
+                    return answer(**given)
+            except InputError as error:
+                return HTTPResponse({"error": str(error)}, 400)
+
+        return answered
+
+    def _file(self, name: str) -> Any:
+        folder, query = Path(self.items.folder.name), _query()
+        RowFile(folder / name).write(self.items.wanted(query))
+        return static_file(name, folder, download=name)
 
 
-def _read(question: bytes) -> Query:
+def _query() -> Query:
     try:
-        return msgspec.json.decode(question, type=Query)
+        return msgspec.json.decode(request.query.query, type=Query)
     except msgspec.DecodeError as error:
         raise InputError(f"not a question of the page: {error}") from None
-
-
-def _json(answer: Mapping[str, Any]) -> bytes:
-    return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Viewer
-
-    def do_GET(self) -> None:
-        server, address = self.server, urlsplit(self.path)
-        given = dict(parse_qsl(address.query))
-        knows = secrets.compare_digest(given.get("token", "").encode(), server.token.encode())
-        if not knows or self.headers.get("Host") not in server.hosts:
-            return self._send(b"open the address that `negengine view` printed", ".txt", HTTPStatus.FORBIDDEN)
-        length = min(int(self.headers.get("Content-Length") or 0), _MOST_BYTES)
-        question, suffix = self.rfile.read(length), Path(address.path).suffix or ".html"
-        try:
-            with server.turn:
-                if address.path in {"/rows.csv", "/rows.xlsx"}:
-                    self._file(suffix, given.get("query", "").encode())
-                else:
-                    self._send(server.answer(address.path, given, question), suffix)
-        except InputError as error:
-            self._send(_json({"error": str(error)}), ".json", HTTPStatus.BAD_REQUEST)
-
-    do_POST = do_GET  # noqa: N815 - the name in the base class
-
-    def _file(self, suffix: str, question: bytes) -> None:
-        rows = self.server.items.wanted(_read(question))
-        with TemporaryDirectory(prefix="negengine-view-") as folder:
-            path = Path(folder) / f"rows{suffix}"
-            RowFile(path).write(rows)
-            with path.open("rb") as file:
-                self._send(file, suffix)
-
-    def _send(self, content: bytes | BinaryIO, suffix: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self.send_response(status)
-        headers = {"Content-Type": _KINDS.get(suffix, "text/plain"), "Cache-Control": "no-store"}
-        headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-        headers |= {"Content-Security-Policy": _POLICY.format(self.server.nonce)}
-        if not isinstance(content, bytes):
-            headers["Content-Disposition"] = f'attachment; filename="rows{suffix}"'
-        for header, value in headers.items():
-            self.send_header(header, value)
-        self.end_headers()
-        copyfileobj(BytesIO(content) if isinstance(content, bytes) else content, self.wfile)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
-        """Requests are not told."""

@@ -8,8 +8,10 @@ import threading
 import urllib.error
 import urllib.request
 from dataclasses import replace
+from http.client import HTTPConnection
 from itertools import groupby
 from random import Random
+from urllib.parse import quote
 
 import negengine as ng
 import pytest
@@ -97,11 +99,11 @@ def test_pages_hold_the_rows_that_a_plain_loop_finds_in_its_order(items, rows, a
 
 
 def test_a_group_of_conditions_within_another_counts_as_one_and_an_unfinished_one_does_not_count(items, rows):
-    inner = ask_for(items, [("verb", "starts", "s"), ("rank", "=", "1")], logic="OR").searchBuilder
+    inner = ask_for(items, [("verb", "starts", "s"), ("rank", "=", "1")], logic="OR").filters
     outer = ask_for(items, [("condition", "=", "CnTp"), ("logprob", "<", ""), ("rank", "between", "1"), ("rank", "<")])
-    nested = replace(outer.searchBuilder, criteria=(inner, *outer.searchBuilder.criteria, Criterion()))
+    nested = replace(outer.filters, criteria=(inner, *outer.filters.criteria, Criterion()))
     wanted = [row for row in rows if row["condition"] == "CnTp" and (row["verb"][0] in "sS" or row["rank"] == 1)]
-    assert items.page(replace(outer, searchBuilder=nested))["recordsFiltered"] == len(wanted)
+    assert items.page(replace(outer, filters=nested))["recordsFiltered"] == len(wanted)
 
 
 def test_a_search_finds_what_a_plain_loop_finds_wherever_a_text_begins_and_ends(items, rows):
@@ -170,8 +172,11 @@ def viewer(items):
         server.shutdown()
 
 
-def ask(viewer, path, body=None, **headers):
-    request = urllib.request.Request(f"http://127.0.0.1:{viewer.server_port}{path}", body, headers)
+def ask(viewer, path, query=None, **headers):
+    asked = {} if query is None else {"query": query}
+    given = urllib.parse.urlencode({"token": viewer.token} | asked)
+    joined = path if "token=" in path else f"{path}{'&' if '?' in path else '?'}{given}"
+    request = urllib.request.Request(f"http://127.0.0.1:{viewer.server_port}{joined}", headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310 - our own address
             return reply.status, reply.read()
@@ -181,38 +186,52 @@ def ask(viewer, path, body=None, **headers):
 
 def test_only_who_has_the_address_is_answered_and_only_this_computer(viewer):
     assert viewer.server_address[0] == "127.0.0.1"
-    path, asked = f"/rows.json?token={viewer.token}", written(viewer.items, ("rank", ">", "1"), length=2).encode()
-    status, body = ask(viewer, path, asked)
+    asked = written(viewer.items, ("rank", ">", "1"), length=2)
+    status, body = ask(viewer, "/rows.json", asked)
     assert (status, len(json.loads(body)["data"])) == (200, 2)
-    assert ask(viewer, "/")[0] == ask(viewer, "/?token=guess")[0] == ask(viewer, "/rows.json", asked)[0] == 403
-    assert ask(viewer, path, asked, Host="example.org")[0] == 403
-    for body, said in [
-        (b"[]", "Expected `object`"),
+    for path in ("/?token=", "/?token=guess", "/?token=gu%C3%A9ss", f"/rows.json?token=&query={quote(asked)}"):
+        assert ask(viewer, path)[0] == 403
+    assert ask(viewer, "/rows.json", asked, Host="example.org")[0] == 403
+    for text, said in [
+        ("[]", "Expected `object`"),
         (asked[:-9], "Input data was truncated"),
-        (asked.replace(b'"start": 0', b'"start": -1'), "Expected `int` >= 0"),
-        (asked.replace(b'["1"]', b'["first"]'), "rank: first is not a number"),
-        (asked.replace(b'["1"]', b'[["1"]]'), "Expected `str`, got `array`"),
-        (asked.replace(b'">"', b'"like"'), "rank has numbers, and no condition like"),
-        (asked.replace(b'">"', b'"contains"'), "rank has numbers, and no condition contains"),
-        (written(viewer.items, ("sentence", ">", "a")).encode(), "sentence has texts, and no condition >"),
-        (written(viewer.items, ("colour", "=", "red")).encode(), "no column 999"),
-        (written(viewer.items, sort="rank").replace('"column": ', '"column": 99').encode(), "no column 99"),
+        (asked.replace('"start": 0', '"start": -1'), "Expected `int` >= 0"),
+        (asked.replace('["1"]', '["first"]'), "rank: first is not a number"),
+        (asked.replace('["1"]', '[["1"]]'), "Expected `str`, got `array`"),
+        (asked.replace('">"', '"like"'), "rank has numbers, and no condition like"),
+        (asked.replace('">"', '"contains"'), "rank has numbers, and no condition contains"),
+        (written(viewer.items, ("sentence", ">", "a")), "sentence has texts, and no condition >"),
+        (written(viewer.items, ("colour", "=", "red")), "no column 999"),
+        (written(viewer.items, sort="rank").replace('"order": [[', '"order": [[99'), "no column 99"),
+        ("", "not a question of the page"),
     ]:
-        status, answer = ask(viewer, path, body)
+        status, answer = ask(viewer, "/rows.json", text)
         assert (status, said in json.loads(answer)["error"]) == (400, True), answer
-    for path in ("/run.json", "/../run.json", "/groups.json", "/groups.json?column=999"):
-        status, answer = ask(viewer, f"{path}{'&' if '?' in path else '?'}token={viewer.token}", b"{}")
-        assert (status, "no question" in json.loads(answer)["error"]) == (400, True)
+    for column in ("", "999", "-1", "x"):
+        status, answer = ask(viewer, f"/groups.json?column={column}", "{}")
+        assert (status, json.loads(answer)) == (400, {"error": f"no column {column}"})
+    for path in ("/run.json", "/../run.json", "/rows.parquet", "/dt_bundle.html"):
+        assert ask(viewer, path)[0] == 404
+
+
+def test_every_answer_has_the_headers_that_keep_other_pages_out(viewer):
+    for path, status in ((f"/?token={viewer.token}", 200), ("/", 403), (f"/no?token={viewer.token}", 404)):
+        connection = HTTPConnection("127.0.0.1", viewer.server_port)
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        assert (reply.status, reply.headers["Cache-Control"]) == (status, "no-store")
+        assert reply.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self' 'nonce-")
+        assert (reply.headers["X-Content-Type-Options"], reply.headers["Referrer-Policy"]) == ("nosniff", "no-referrer")
+        connection.close()
 
 
 def test_the_wanted_rows_are_saved_as_csv_and_as_a_sheet(viewer, rows):
     asked = {"where": [("condition", "=", "CnTp")], "sort": "verb"}
     text = written(viewer.items, *asked["where"], sort="verb")
-    address = urllib.parse.urlencode({"token": viewer.token, "query": text})
     wanted = [[row["sentence"], row["rank"]] for row in plain(rows, **asked)]
-    content = ask(viewer, f"/rows.csv?{address}")[1].decode("utf-8-sig")
+    content = ask(viewer, "/rows.csv", text)[1].decode("utf-8-sig")
     assert [[row["sentence"], int(row["rank"])] for row in csv.DictReader(io.StringIO(content))] == wanted
-    sheet = CalamineWorkbook.from_filelike(io.BytesIO(ask(viewer, f"/rows.xlsx?{address}")[1])).get_sheet_by_index(0)
+    sheet = CalamineWorkbook.from_filelike(io.BytesIO(ask(viewer, "/rows.xlsx", text)[1])).get_sheet_by_index(0)
     heading, *cells = sheet.to_python()
     place = [heading.index(name) for name in ("sentence", "rank")]
     assert [[row[place[0]], int(row[place[1]])] for row in cells] == wanted
