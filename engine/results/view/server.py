@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from socketserver import ThreadingMixIn
+from tempfile import TemporaryDirectory
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -84,9 +85,10 @@ class Viewer(ThreadingMixIn, WSGIServer):
         return answered
 
     def _file(self, name: str) -> Any:
-        folder, query = Path(self.items.folder.name), _query()
-        RowFile(folder / name).write(self.items.wanted(query))
-        return static_file(name, folder, download=name)
+        wanted = self.items.wanted(_query())
+        with TemporaryDirectory(dir=self.items.folder.name, ignore_cleanup_errors=True) as folder:
+            RowFile(Path(folder) / name).write(wanted)
+            return static_file(name, folder, download=name)  # it is open, and its space is free once it is sent
 
 
 def _query() -> Query:

@@ -10,6 +10,7 @@ import urllib.request
 from dataclasses import replace
 from http.client import HTTPConnection
 from itertools import groupby
+from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
@@ -232,6 +233,7 @@ def test_the_wanted_rows_are_saved_as_csv_and_as_a_sheet(viewer, rows):
     content = ask(viewer, "/rows.csv", text)[1].decode("utf-8-sig")
     assert [[row["sentence"], int(row["rank"])] for row in csv.DictReader(io.StringIO(content))] == wanted
     sheet = CalamineWorkbook.from_filelike(io.BytesIO(ask(viewer, "/rows.xlsx", text)[1])).get_sheet_by_index(0)
+    assert [path.name for path in Path(viewer.items.folder.name).iterdir()] == ["rows.parquet"]  # saved files are gone
     heading, *cells = sheet.to_python()
     place = [heading.index(name) for name in ("sentence", "rank")]
     assert [[row[place[0]], int(row[place[1]])] for row in cells] == wanted
