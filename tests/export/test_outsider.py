@@ -18,9 +18,9 @@ from negengine.engine.inference import spans
 from negengine.engine.requests import span
 from negengine.engine.results.verification import reference
 from negengine.engine.text import spelling, tokenizer
-from negengine.export import inventory
+from negengine.export import checkpoint, inventory
 from negengine.export.build import build
-from tokenizers import AddedToken
+from tokenizers import AddedToken, normalizers
 from transformers import AutoModelForMaskedLM, RobertaTokenizer
 
 MAKE = Path(__file__).parents[2] / "../shared/cases/scoring/make_models.py"
@@ -125,6 +125,7 @@ def _without_correction(place):
     return found
 
 
+TOKENIZER_IN = checkpoint.tokenizer_in
 UNTRIMMED = {(span, "trimmed"): str, (reference, "trimmed"): str}
 pytestmark = pytest.mark.everything
 
@@ -252,3 +253,16 @@ def test_a_head_that_is_overwritten_when_the_checkpoint_is_loaded_is_found(made,
     assert not damage(made, "untied", None, build(checkpoint, tmp_path / "right"))
     monkeypatch.setattr(inventory, "refuse_unsound", overwritten)
     assert damage(made, "untied", None, build(checkpoint, tmp_path / "wrong")) == [True]
+
+
+def in_lower_case(*given):
+    """A tokenizer that is read with another normalisation than the one in its file."""
+    found = TOKENIZER_IN(*given)
+    found.backend_tokenizer.normalizer = normalizers.Lowercase()
+    return found
+
+
+@pytest.mark.parametrize("name", ["roberta", "gpt2", "babylm-eos"])
+def test_a_tokenizer_that_is_read_wrongly_is_found(made, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "tokenizer_in", in_lower_case)
+    assert any(damage(made, name, None, build(str(made / "models" / name), tmp_path / "wrong")))
