@@ -345,7 +345,7 @@ class Scored:
         for every, token, start in reference.span(context, row["text"], self.span.joiner, how):
             if ends:  # the first word of a text can have no space: it is chosen among those without it
                 begin = spaced if starts or token in spaced else others
-                openings.append(float(np.logaddexp.reduce(every[begin])))
+                openings.append(np.nan if np.isnan(every[token]) else float(np.logaddexp.reduce(every[begin])))
             if start < end:
                 logprobs.append(float(every[token]))
                 starts.append(start)
