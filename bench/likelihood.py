@@ -124,6 +124,7 @@ class Minicons(System[Texts]):
         kind = scorer.IncrementalLMScorer if is_causal else scorer.MaskedLMScorer
         with quiet(), warnings.catch_warnings(action="ignore"):
             self._model = kind(place.checkpoint, place.torch_device)
+        self._model.tokenizer.batch_encode_plus = self._model.tokenizer.__call__  # transformers 5 has no other name
         # Of a causal model it also scores a special token at the end, if the tokenizer adds one; the others do not.
         special = self._model.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         self._added = special[-1] if is_causal else 0
