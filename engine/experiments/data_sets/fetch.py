@@ -25,6 +25,7 @@ from ..lama.facts import merge
 from .sources import REGISTRY, Source, source
 
 HOST = "https://codeload.github.com"
+LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have at most some tens of MB
 _RETRIES = 2
 _TIMEOUT = 60.0  # seconds without an answer
 _TOO_MANY_REQUESTS = 429
@@ -35,9 +36,10 @@ def get(
     *,
     say: Callable[[str], None] = lambda _: None,
     host: str = HOST,
+    largest: int = LARGEST,
     registry: Path = REGISTRY,
 ) -> Path:
-    """Fetch a data set into its folder in the cache, if it is not there already."""
+    """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already."""
     wanted = source(name, registry)
     say(f"{name}: {wanted.title}")
     say(f"licence: {wanted.licence}")
@@ -56,8 +58,8 @@ def get(
 
     def download(file: str, url: str, output_file: str, pup: Any) -> None:
         if not own and not contents:  # the archive is downloaded once, when its first file is asked for
-            contents.update(_contents(wanted, url, pup))
-        Path(output_file).write_bytes(contents[file] if not own else _downloaded(url, pup, wanted))
+            contents.update(_contents(wanted, url, pup, largest))
+        Path(output_file).write_bytes(contents[file] if not own else _downloaded(url, pup, largest, wanted))
 
     while missing := [] if is_there else wanted.missing():  # twice where the digests of the files come with them
         known = dict.fromkeys(own) or wanted.digests()
@@ -84,9 +86,9 @@ def get(
     return wanted.folder
 
 
-def _downloaded(url: str, pup: Any, wanted: Source) -> bytes:
+def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
     """What a URL gives. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
-    content = io.BytesIO()
+    content = _Limited(url, largest)
     try:
         pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
     except requests.HTTPError as error:
@@ -96,10 +98,10 @@ def _downloaded(url: str, pup: Any, wanted: Source) -> bytes:
     return content.getvalue()
 
 
-def _contents(wanted: Source, url: str, pup: Any) -> dict[str, bytes]:
-    members = _unpack(_downloaded(url, pup, wanted), url)
+def _contents(wanted: Source, url: str, pup: Any, largest: int) -> dict[str, bytes]:
+    members = _unpack(_downloaded(url, pup, largest, wanted), url, largest)
     if packed := wanted.packed:
-        inner = _unpack(members.get(packed, b""), f"{url}/{packed}")
+        inner = _unpack(members.get(packed, b""), f"{url}/{packed}", largest)
         members = {f"{packed}/{path}": content for path, content in inner.items()}
     files = merge(members, url) if wanted.merged else members
     digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
@@ -115,17 +117,38 @@ def _contents(wanted: Source, url: str, pup: Any) -> dict[str, bytes]:
     return found | {name: files[path] for name, path in own.items()}
 
 
-def _unpack(archive: bytes, url: str) -> dict[str, bytes]:
+class _Limited(io.BytesIO):
+    """Bytes in memory, up to a limit; more are an `InputError`."""
+
+    def __init__(self, url: str, largest: int) -> None:
+        super().__init__()
+        self._url, self._largest = url, largest
+
+    def write(self, content: Any) -> int:
+        if self.tell() + len(content) > self._largest:
+            raise _too_large(self._url, self._largest)
+        return super().write(content)
+
+
+def _unpack(archive: bytes, url: str, largest: int) -> dict[str, bytes]:
     """The files of an archive, path → content, in the order of their paths; paths are without the top folder."""
     members: dict[str, bytes] = {}
+    room = largest
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
             for member in tar:
                 if member.isfile() and (content := tar.extractfile(member)) is not None:
+                    room -= member.size
+                    if room < 0:
+                        raise _too_large(url, largest)
                     members[member.name.partition("/")[2]] = content.read()
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"{url}: the archive is not complete ({error}): run the same command again") from error
     return dict(sorted(members.items()))
+
+
+def _too_large(url: str, largest: int) -> InputError:
+    return InputError(f"{url}: more than {largest / 2**20:,.0f} MB, so it is not the right archive")
 
 
 def _unreachable(url: str, reason: str, wanted: Source) -> InputError:

@@ -160,15 +160,18 @@ def test_files_that_one_digest_knows_lie_in_an_archive_within_the_archive(fetch,
 
 def test_what_is_not_the_whole_archive_is_refused_and_nothing_kept(fetch, server, cache):
     digest = hashlib.sha256(FILES["facts.tsv"]).hexdigest()[:12]
-    broken = r"the archive is not complete \(.*\): run the same command again"
+    broken, large = r"the archive is not complete \(.*\): run the same command again", archive({"big": b"\0" * 5000})
+    assert 100 < len(large) < 1000
     refused = [
-        (archive(FILES | {"facts.tsv": b"other\n"}), rf"no file has the sha256 of facts\.tsv \({digest}…\), so it"),
-        *((content, broken) for content in (b"<html>", b"", archive(FILES)[:-40])),
+        (archive(FILES | {"facts.tsv": b"other\n"}), {}, rf"no file has the sha256 of facts\.tsv \({digest}…\), so it"),
+        *((content, {}, broken) for content in (b"<html>", b"", archive(FILES)[:-40])),
+        (b"\0" * 5000, {"largest": 1000}, "more than 0 MB, so it is not the"),
+        (large, {"largest": 1000}, "more than 0 MB, so it is not the"),  # once it is unpacked
     ]
-    for content, message in refused:
+    for content, options, message in refused:
         server.answers = [(200, content, None)]
         with pytest.raises(InputError, match=message):
-            fetch()
+            fetch(**options)
         assert kept(cache) == {}
 
 
