@@ -37,7 +37,7 @@ class Reading:
 
     by_word: bool  # with a masked token, the later ones of its word are masked
     bos: bool  # the model's BOS token stands before both
-    alone: bool  # the given text is left out, and the tokens of the other one are as behind it
+    alone: bool  # the given text is not read, but the other text keeps the tokens that it has behind it
     ends: bool  # a causal model is also asked about a token behind the text
 
 
@@ -63,7 +63,7 @@ class Reference(Protocol):
         """The tokens that hold the space before their word, and all others; both with those that end a text."""
 
     def span(
-        self, before: str | None, text: str, joiner: str | None, how: "Reading"
+        self, before: str | None, text: str, joiner: str | None, how: Reading
     ) -> Iterable[tuple[NDArray[np.float64], int, int]]:
         """Of each token of a user's text behind a text that is given: log-probabilities, itself, and where it begins.
 

@@ -353,7 +353,7 @@ class Scored:
 
 
 def _differs(recorded: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
-    """What a list has recorded of tokens or words and is not so; empty if nothing differs. NaN is no score."""
+    """How recorded tokens or words differ first from those of now; empty if they are the same. NaN: no score."""
     if len(recorded) != len(now):
         return f"{len(recorded)} rows, but now {len(now)}"
     for number, (was, own) in enumerate(zip(recorded, now, strict=True), 1):

@@ -51,6 +51,7 @@ PERPLEXITY = "perplexity"
 PUBLISHED = "published accuracies"  # a key of the metadata: see `read_published`
 _LARGEST = log(float_info.max)  # a perplexity beyond exp of that is not a number
 _CHANCE = 0.5  # of a model that guesses
+_DRAWN = "\0drawn"  # no column has this name
 _ACCURACY, _MEAN = "accuracy", "per_token"
 _RIGHT = replace(
     ACCURACIES,
@@ -115,16 +116,19 @@ class LikelihoodRun(SpanRun):
     def again(self, draw: Draw) -> Iterator[Sample]:
         for sample in super().again(draw):
             scored = cast("Sequence[Scored]", sample.items)
-            yield replace(sample, items=[replace(own, lists=self._lists(own.row)) for own in scored])
+            lists = {name: self._recorded(name, [own.row for own in scored]) for name in self.span.each}
+            each = ({name: own[i] for name, own in lists.items()} for i in range(len(scored)))
+            yield replace(sample, items=[replace(own, lists=its) for own, its in zip(scored, each, strict=True)])
 
-    def _lists(self, row: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """What was recorded of the tokens and words of a sentence."""
-        found = {}
-        for name in self.span.each:
-            rows = scan_frame(self.folder / LISTS[name])
-            keys = {FILE, ROW, "role"} & {*rows.collect_schema()}
-            found[name] = rows.filter(pl.col(key).eq_missing(pl.lit(row[key])) for key in keys).collect().to_dicts()
-        return found
+    def _recorded(self, name: str, sentences: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The rows of a list of tokens or words for each of some sentences."""
+        rows = scan_frame(self.folder / LISTS[name])
+        kinds = {key: kind for key, kind in rows.collect_schema().items() if key in {FILE, ROW, "role"}}
+        columns = {key: [own[key] for own in sentences] for key in kinds}
+        asked = pl.LazyFrame(columns, kinds).with_row_index(_DRAWN)
+        found = rows.join(asked, on=[*kinds], nulls_equal=True, maintain_order="left").collect()
+        by_sentence = found.partition_by(_DRAWN, as_dict=True, include_key=False)
+        return [by_sentence[i,].to_dicts() if (i,) in by_sentence else [] for i in range(len(sentences))]
 
     def tables(self) -> list[Table]:
         """How often the good sentence is the more probable one; or means over sentences."""

@@ -79,7 +79,7 @@ def usable_verbs(
     """The verbs that can be asked for at the masks of all patterns; `fillers` are those of all slots but {ACT}.
 
     Returns their numbers in the lexicon, int64 [n], their tokens in the selecting pattern, [n], and, for each scored
-    pattern, the verbs that are left out for its mask alone. Raises InputError if no verb is left.
+    pattern, the verbs that its mask alone excludes. Raises InputError if no verb remains.
     """
     selecting, verbs, words = patterns.selecting, lexicon.verbs, slot_words(lexicon, fillers)
     main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, verbs)), strict=True)

@@ -42,7 +42,8 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: list[tuple[Any
     ]
     about = {"columns": columns, "keys": items.keys, "token": token, "total": items.total, "rows": rows}
     own = {ending: (Path(__file__).parent / f"view{ending}").read_text("utf-8") for ending in (".html", ".css", ".js")}
-    held = {ending: library(ending).read_text("utf-8").replace("</script", r"<\/script") for ending in (".css", ".js")}
+    parts = () if rows is None else (".css", ".js")
+    held = {ending: library(ending).read_text("utf-8").replace("</script", r"<\/script") for ending in parts}
     html: str = Template(own[".html"], autoescape=True, undefined=StrictUndefined).render(
         title=f"{', '.join(dict.fromkeys(run.model_name for run in items.runs))}: {items.runs[0].stage}",
         about=msgspec.json.encode(about).decode().replace("<", r"\u003c"),  # no text ends the element
@@ -51,7 +52,7 @@ def page(items: Items, *, nonce: str = "", token: str = "", rows: list[tuple[Any
         script=own[".js"],
         nonce=nonce,
         token=token,
-        library=held if rows is not None else {},
+        library=held,
     )
     return html
 
