@@ -163,7 +163,7 @@ def kind_of(path: Path) -> Kind:
             raise InputError(f"{path}: this is {what}; {remedy.replace('FILE', path.name)}")
     found = next((kind for begin, kind in _BY_BYTES.items() if first.startswith(begin)), None)
     if not found and first.count(0) * _ZEROS > len(first):
-        raise InputError(f"{path}: this is not a text; {HINT}")
+        raise InputError(f"{path}: this is no text; {HINT}")
     kind = found or _BY_NAME.get(ending, Kind.JSON if text.startswith(b"{") else Kind.CSV)
     if not found and kind in {Kind.PARQUET, Kind.ARROW, Kind.SHEET}:
         raise InputError(f"{path}: no {kind} file, although its name ends in {path.suffix}; {HINT}")
