@@ -148,5 +148,5 @@ def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():
         "We fine-tuned bert-base-cased on the original training split of RTE (transformers' Trainer; 50 epochs, "
         "batches of 8, learning rate 2e-05, weight decay 0, at most 128 tokens, seed 42). "
     )
-    for unknown in (None, {"model": "m"}, known | {"epochs": "many"}):
+    for unknown in ({}, {"model": "m"}, known | {"epochs": "many"}):
         assert training_told(unknown) == ""
