@@ -12,9 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ...engine.basics.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable
+from ...engine.basics.atomic import flush_folder, is_leftover, make_folder, remove_leftovers, unwritable, write_bytes
 from ...engine.basics.errors import InputError
 from ...engine.basics.reading import MissingFileError, file_sha256, paths_in
 from ...engine.basics.sealed import read_sealed, write_sealed
@@ -136,22 +134,14 @@ def _refuse_other(folder: Path, old: TrainingRecord | None, new: TrainingRecord)
         raise InputError(f"{folder}: was trained with {changed}: choose another --output")
 
 
-SEAL = "complete.json"
-_FORMAT = 1
+SEAL = "complete"  # an empty file, written once all others of a checkpoint are on the disk
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
-
-
-class _Seal(msgspec.Struct):
-    format: int
-    files: dict[str, int]
 
 
 def seal(checkpoint: Path) -> None:
     """Mark a checkpoint as complete. Raises InputError if the mark cannot be written."""
-    (checkpoint / SEAL).unlink(missing_ok=True)
-    sizes = {path.name: path.stat().st_size for path in paths_in(checkpoint) if path.is_file()}
     flush_folder(checkpoint)
-    write_sealed(checkpoint / SEAL, _Seal(format=_FORMAT, files=sizes))
+    write_bytes(checkpoint / SEAL, b"")
 
 
 def complete(folder: Path) -> list[Path]:
@@ -166,12 +156,8 @@ def incomplete(folder: Path) -> list[Path]:
 
 
 def is_complete(checkpoint: Path) -> bool:
-    """Whether all files of a checkpoint are there, with their sizes."""
-    try:
-        sealed = read_sealed(checkpoint / SEAL, _Seal, made_as=_FORMAT, repair="remove it")
-        return all((checkpoint / name).stat().st_size == size for name, size in sealed.files.items())
-    except (InputError, OSError):
-        return False
+    """Whether all files of a checkpoint are there."""
+    return (checkpoint / SEAL).is_file()
 
 
 def steps_of(checkpoint: Path) -> int:

@@ -5,7 +5,6 @@ of the benchmark; so do all triples that share a sentence. Pairs of dev, and hel
 pairs of train.tsv: these are counted.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ...engine.basics.atomic import make_folder, write_bytes
 from ...engine.basics.errors import InputError
-from ...engine.basics.reading import file_sha256, is_file
+from ...engine.basics.reading import is_file
 from ...engine.experiments.data_sets.sources import find
 from ...engine.experiments.nli.nli_pairs import (
     KINDS,
@@ -23,7 +22,7 @@ from ...engine.experiments.nli.nli_pairs import (
     Label,
     Pair,
     read_benchmark,
-    stream_original,
+    read_original,
     unused_sentence,
 )
 from ...engine.library.training_options import NliOptions
@@ -152,14 +151,12 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
         raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
     train_file, dev_file = (_file(options.data, names, source) for names in (_TRAIN, _DEV))
     labels = SOURCES[source]
-    (original, dev), unused = zip(*(_read(file, source, labels) for file in (train_file, dev_file)), strict=True)
-    identity: dict[str, Any] = {
-        "task": source,
-        "train sha256": file_sha256(train_file),
-        "dev sha256": file_sha256(dev_file),
-        "limit": limit,
-        "data seed": seed,
-    }
+    read = {file.name: read_original(file, source) for file in (train_file, dev_file)}
+    original, dev = ([_example(pair, labels) for pair in own.pairs] for own in read.values())
+    unused = [f"{name}: {unused_sentence(own.unused)}" for name, own in read.items() if own.unused]
+    identity: dict[str, Any] = {"task": source}
+    identity |= {f"{part} sha256": own.sha256 for part, own in zip(("train", "dev"), read.values(), strict=True)}
+    identity |= {"limit": limit, "data seed": seed}
     if limit is not None and limit < len(original):
         drawn = np.random.default_rng(seed).choice(len(original), limit, replace=False)
         original = [original[number] for number in np.sort(drawn)]
@@ -177,7 +174,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
         added = [_example(pair, labels) for pair in negation.train]
         tests = {"dev": dev, "held out": [_example(pair, labels) for pair in negation.held_out]}
     shared = shared_sentences(tests, original, added)
-    notes = [*filter(None, unused), *_said_of(shared, train_file.name, adds=bool(added))]
+    notes = [*unused, *_said_of(shared, train_file.name, adds=bool(added))]
     for note in notes:
         say(f"{source}, {note}")
     return NliData(source, original, dev, dev_file, negation, shared, identity, notes)
@@ -188,20 +185,6 @@ def _file(folder: Path, names: Sequence[str], source: str) -> Path:
     if found is None:
         raise InputError(f"{folder}: holds no {' or '.join(names)}; --data is GLUE's folder of {source}")
     return found
-
-
-def _read(path: Path, source: str, labels: Sequence[Label]) -> tuple[list[Example], str]:
-    """The examples of a file, and what is said of rows that do not count; empty where all count."""
-    unused: Counter[str] = Counter()
-    found: list[Example] = []
-    for pair in stream_original(path, source):
-        if isinstance(pair, Pair):
-            found.append(_example(pair, labels))
-        else:
-            unused[str(pair)] += 1
-    if not found:
-        raise InputError(f"{path}:2: no row has a gold label; give a file with labels")
-    return found, f"{path.name}: {unused_sentence(unused)}" if unused else ""
 
 
 def _example(pair: Pair, labels: Sequence[Label]) -> Example:

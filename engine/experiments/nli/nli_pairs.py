@@ -214,7 +214,7 @@ def read_original(path: Path, source: str) -> PairSet:
     """Read an original set: sentence1 and sentence2, or premise and hypothesis, and gold_label or label."""
     pairs: list[Pair] = []
     unused: Counter[str] = Counter()
-    for found in stream_original(path, source):
+    for found in _unquoted(_pairs_of(path, source)):
         if isinstance(found, Pair):
             pairs.append(found)
         else:
@@ -222,11 +222,6 @@ def read_original(path: Path, source: str) -> PairSet:
     if not pairs:
         raise InputError(f"{path}:2: no row has a gold label; give a split with labels")
     return PairSet(source, ORIGINAL, _with_ids(pairs), file_sha256(path), unused)
-
-
-def stream_original(path: Path, source: str) -> Iterator[Pair | Unused]:
-    """The pairs of an original set one by one, without their ids, or why a row does not count."""
-    yield from _unquoted(_pairs_of(path, source))
 
 
 def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:

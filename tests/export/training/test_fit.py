@@ -98,7 +98,7 @@ def test_an_interrupted_training_ends_with_the_same_weights_in_another_place(epo
 def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
     folder = tmp_path / "out"
     interrupted(encoder, folder, at=(14, trainings.interrupt))
-    (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
+    (folder / CHECKPOINTS / "checkpoint-12" / SEAL).unlink()
     assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
     resumed(encoder, folder, undisturbed)
 
@@ -113,7 +113,7 @@ def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(damage
     assert read_training(whole).result["score"] == 0.9
     interrupted(encoder, folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
     if damaged:
-        (folder / CHECKPOINTS / "checkpoint-20" / "model.safetensors").write_bytes(b"cut")
+        (folder / CHECKPOINTS / "checkpoint-20" / SEAL).unlink()
     resumed(encoder, folder, whole, accuracies=accuracies if damaged else accuracies[2:], **given)
 
 
