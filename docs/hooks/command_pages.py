@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from lists import table
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 
@@ -19,8 +20,8 @@ def paths() -> dict[str, str]:
 
 def overview() -> str:
     """A table with a line for each command."""
-    rows = [f"| [{name}]({path}) | {_first_line(commands()[name])} |" for name, path in paths().items()]
-    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+    rows = ([f"[{name}]({path})", _first_line(commands()[name])] for name, path in paths().items())
+    return table(["command", "what it does"], rows)
 
 
 def page(name: str) -> str:
@@ -37,8 +38,8 @@ def page(name: str) -> str:
             (arguments if parameter.param_type_name == "argument" else options).append(record)
     for title, records in (("Argument", arguments), ("Option", options)):
         if records:
-            lines += [f"## {title}s", "", f"| {title.lower()} | meaning |", "|---|---|"]
-            lines += [f"| `{_plain(left)}` | {_cell(right)} |" for left, right in records] + [""]
+            rows = ([f"`{_plain(left)}`", _cell(right)] for left, right in records)
+            lines += [f"## {title}s", "", table([title.lower(), "meaning"], rows), ""]
     if example:
         lines += ["## Example", "", "```sh", example.strip(), "```", ""]
     return "\n".join(lines)

@@ -85,28 +85,26 @@ def column_table(file: str) -> str:
     own: dict[str, Any] = tomllib.loads((ROOT / "docs" / "columns.toml").read_text("utf-8"))[file]
     before, after = (own.pop(name, "") for name in ("about", "after"))
     kinds = {"metrics": "metric"}
-    heads = (kinds.get(file, "key" if file.endswith(".json") else "column"), "unit", "meaning")
-    lines = [f"| {' | '.join(heads)} |", "|---|---|---|"]
+    heads = [kinds.get(file, "key" if file.endswith(".json") else "column"), "unit", "meaning"]
+    rows = []
     for names, told in own.items():
         unit, meaning = ("", f"as in `{told}`") if isinstance(told, str) else told
-        lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {unit} | {meaning} |")
-    return "\n\n".join(filter(None, [before, "\n".join(lines), after]))
+        rows.append([", ".join(f"`{name}`" for name in names.split()), unit, meaning])
+    return "\n\n".join(filter(None, [before, lists.table(heads, rows), after]))
 
 
 def tested_families(kind: str) -> str:
     """A row for each family of one kind that the tests export."""
     rows: dict[str, list[str]] = tomllib.loads((ROOT / "docs" / "families.toml").read_text("utf-8"))[kind]
     heads = rows.pop("heads")
-    lines = [heads, ["---"] * len(heads), *([f"`{name}`", *cells] for name, cells in rows.items())]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return lists.table(heads, ([f"`{name}`", *cells] for name, cells in rows.items()))
 
 
 def family_table() -> str:
     """A row for each family that PyTorch's exporter alone exports, or that is refused."""
-    lines = ["| family | exporter | refused | why |", "| --- | --- | --- | --- |"]
+    rows = []
     for name, family in sorted(FAMILIES.items()):
-        refused = family.refused
-        when, why = (refused.case or "always", refused.why) if refused else ("", "")
+        when, why = (family.refused.case or "always", family.refused.why) if family.refused else ("", "")
         exporter = "" if when == "always" else "PyTorch" if family.by_torch else "Optimum or PyTorch"
-        lines += [f"| `{name}` | {exporter} | {when} | {why} |"] if refused or family.by_torch else []
-    return "\n".join(lines)
+        rows += [[f"`{name}`", exporter, when, why]] if family.refused or family.by_torch else []
+    return lists.table(["family", "exporter", "refused", "why"], rows)

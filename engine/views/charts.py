@@ -54,31 +54,83 @@ class Plot(ABC):
         """What the chart's lines or bands are, where it draws any: a caption ends with it."""
         return ""
 
-    def _promise(self, low: str | None, high: str | None, what: str, n: str | None) -> str:
-        """What the drawn intervals are, and how many values lack one; and of how many items the values are."""
-        drawn = len(self.data.drop_nulls([low, high])) if low and high else 0
-        few = f"; {drawn} of {len(self.data)} values have one" if drawn < len(self.data) else ""
-        known = self.data[n].drop_nulls().unique().sort().to_list() if n else []
-        of = " to ".join(f"{own:,}" for own in dict.fromkeys((*known[:1], *known[-1:])))
-        said = [f"{what} are 95 % intervals{few}." if drawn else "", f"n: {of}." if of else ""]
-        return " ".join(filter(None, said))
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Values(Plot):
+    """Values with intervals; all fields but the last two are names of columns."""
 
-@dataclass(frozen=True, eq=False)
-class Points(Plot):
-    """Points with intervals: categories from top to bottom, values from left to right."""
+    _spans = "Lines"  # how intervals are drawn
 
     x: str
     y: str
+    low: str | None = None  # the lower ends of intervals; null where a value has none
+    high: str | None = None
+    series: str | None = None  # tells several values of one category or step apart, by colour and shape
+    panel: str | None = None
+    n: str | None = None  # the number of items of each value
+    domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
+
+    @property
+    def promise(self) -> str:
+        """What the drawn intervals are, and how many values lack one; and of how many items the values are."""
+        drawn = len(self.data.drop_nulls([self.low, self.high])) if self.low and self.high else 0
+        few = f"; {drawn} of {len(self.data)} values have one" if drawn < len(self.data) else ""
+        known = self.data[self.n].drop_nulls().unique().sort().to_list() if self.n else []
+        of = " to ".join(f"{own:,}" for own in dict.fromkeys((*known[:1], *known[-1:])))
+        said = [f"{self._spans} are 95 % intervals{few}." if drawn else "", f"n: {of}." if of else ""]
+        return " ".join(filter(None, said))
+
+    def _named(self, value: str, *others: str) -> pl.DataFrame:
+        """The frame with what each mark shows, and with the names of a legend and of panels."""
+        data = _short(_told(self.data, others, value, self.low, self.high, self.n), (self.series,))
+        return _in_lines(data, self.panel) if self.panel and self.panel != self.series else data
+
+    def _same_n(self) -> str:
+        """What the title of an axis says of n: where all values of a chart without panels are of as many items."""
+        known = self.data[self.n].drop_nulls().unique().to_list() if self.n and self.panel is None else []
+        return f"; n = {known[0]:,}" if len(known) == 1 else ""
+
+    def _with_n(self, data: pl.DataFrame, *columns: str | None, within: str | None = None) -> pl.DataFrame:
+        """The frame with n behind the names of the first of these columns in which each name has one n.
+
+        `within` has the panels that have categories of their own: there, a name has its n in each of them.
+        """
+        if self.n is None or self._same_n():
+            return data
+        for column in filter(None, columns):
+            keys = list(dict.fromkeys([column, *([within] if within else [])]))
+            of = data.drop_nulls(self.n).group_by(keys).agg(pl.col(self.n).unique())
+            if len(of) and (of[self.n].list.len() == 1).all():
+                n = pl.col(self.n).list.first()
+                numbers = of.select(*keys, n.map_elements(" (n = {:,})".format, pl.String).alias(TOLD))
+                said = data.select(keys).join(numbers, on=keys, how="left", maintain_order="left")[TOLD].fill_null("")
+                return data.with_columns(pl.concat_str(column, said))
+        return data
+
+    def _panels(
+        self, chart: "alt.LayerChart", data: pl.DataFrame, layout: Layout, *, apart: bool = False
+    ) -> "ChartType":
+        """A small chart for each panel; with axes of their own where categories differ, or values differ much."""
+        import altair as alt
+
+        if self.panel is None:
+            return chart.properties(width=layout.plot)
+        header = alt.Header(title=None, labelLimit=0, labelExpr=_IN_LINES)
+        facet = alt.Facet(f"{_name(self.panel)}:N", sort=_distinct(data, self.panel), header=header)
+        small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
+        if apart:
+            small = small.resolve_scale(y="independent")
+        drawn: ChartType = small.resolve_axis(x="independent")  # with an odd number, one chart has none below it
+        return drawn
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Points(_Values):
+    """Points with intervals: categories from top to bottom, values from left to right; series by position, too."""
+
     title: str  # of the axis of values
     unit: str = ""  # of the values; it stands behind the title
-    low: str | None = None  # column with the lower ends of intervals; null where a value has none
-    high: str | None = None
-    series: str | None = None  # column that tells several points of one category apart, by position, colour and shape
-    panel: str | None = None
-    domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
-    n: str | None = None  # column with the number of items of each value
     guide: float | None = None  # a value that a dashed line marks; the caption says what it is
 
     @property
@@ -90,16 +142,15 @@ class Points(Plot):
 
         scale = _scale(self.domain, zero=self.zero)
         width = layout.plot if self.panel is None else layout.small
-        title = wrapped(self.axis + _same_n(self.data, self.n, self.panel), width // _TITLE).split("\n")
+        title = wrapped(self.axis + self._same_n(), width // _TITLE).split("\n")
         value = alt.X(f"{_name(self.x)}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
         axis = alt.Axis(grid=True, labelLimit=0, labelExpr=_IN_LINES)
-        data = _told(self.data, (self.y, self.series), self.x, self.low, self.high, self.n)
         panels_differ = False
         if self.panel is not None:
-            by_panel = data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
+            by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
             panels_differ = by_panel["y"].n_unique() > 1
-        data = _in_lines(_named(data, self.series, self.panel), self.y)
-        data = _with_n(data, self.n, self.panel, self.y, self.series, within=self.panel if panels_differ else None)
+        data = _in_lines(self._named(self.x, self.y, *filter(None, [self.series])), self.y)
+        data = self._with_n(data, self.panel, self.y, self.series, within=self.panel if panels_differ else None)
         lines = 1 + int(data[self.y].str.count_matches("\n").max() or 0)  # type: ignore[arg-type]
         names = _distinct(data, self.series) if self.series else [""]
         position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(data, self.y), title=None, axis=axis)
@@ -121,50 +172,36 @@ class Points(Plot):
         drawn: Any = alt.layer(*layers, data=data).properties(
             height=alt.Step(max(17 if len(names) == 1 else 9, (5 + 12 * lines) // len(names)))
         )
-        return _panels(drawn, data, self.panel, layout, own_rows=panels_differ)
-
-    @property
-    def promise(self) -> str:
-        ends = self.low, self.high
-        return self._promise(*ends, "Lines", self.n)
+        return self._panels(drawn, data, layout, apart=panels_differ)
 
 
-@dataclass(frozen=True, eq=False)
-class Lines(Plot):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lines(_Values):
     """Lines with a point for each value, over steps that have names and equal distances."""
 
-    _spans = "Lines"
-
-    x: str
-    y: str
     series: str
     x_title: str
     y_title: str
-    low: str | None = None
-    high: str | None = None
-    panel: str | None = None
-    domain: tuple[float, float] | None = None
-    n: str | None = None
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
-        scale, data = _scale(self.domain, zero=True), _short(self._named(), (self.x,), _STEPS)
+        data = _short(self._of_steps(), (self.x,), _STEPS)
         names = _distinct(data, self.x)
         fit = _WIDTH * sum(1 + cell_len(str(own)) for own in names) <= (layout.small if self.panel else layout.plot)
         axis = alt.Axis(labelAngle=0 if fit else -45, labelOverlap=False, labelLimit=0)
         steps = alt.X(f"{_name(self.x)}:O", sort=names, title=self.x_title, axis=axis)
+        scale = _scale(self.domain, zero=True)
         drawn = self._layers(data, steps, {"scale": scale}, {"axis": alt.Axis(tickCount=5)}, _SYMBOL, layout)
-        return _panels(drawn, data, self.panel, layout)
+        return self._panels(drawn, data, layout)
 
-    def _named(self) -> pl.DataFrame:
-        told = _told(self.data, (self.series, self.x), self.y, self.low, self.high, self.n)
-        return _with_n(_named(told, self.series, self.panel), self.n, self.panel, self.series)
+    def _of_steps(self) -> pl.DataFrame:
+        return self._with_n(self._named(self.y, self.series, self.x), self.panel, self.series)
 
     def _layers(self, data: pl.DataFrame, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
         import altair as alt
 
-        title = self.y_title + _same_n(self.data, self.n, self.panel)
+        title = self.y_title + self._same_n()
         value = alt.Y(f"{_name(self.y)}:Q", title=title, **scale, **axis)
         names = _distinct(data, self.series)
         base = alt.Chart().encode(steps, **_told_apart(self.series, names, layout, points=False))
@@ -179,10 +216,6 @@ class Lines(Plot):
                 known = known.encode(opacity=alt.value(0.2))
             layers.insert(0, known.mark_rule().encode(*ends))
         return alt.layer(*layers, data=data).properties(height=layout.height)
-
-    @property
-    def promise(self) -> str:
-        return self._promise(self.low, self.high, self._spans, self.n)
 
 
 class Curves(Lines):
@@ -202,9 +235,9 @@ class Curves(Lines):
             ticks = [*([] if low > 0 else [0.0]), *ticks, high]
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, values=ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
-        data = self._named()
+        data = self._of_steps()
         drawn = self._layers(data, steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
-        return _panels(drawn, data, self.panel, layout, own_values=True)
+        return self._panels(drawn, data, layout, apart=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +255,7 @@ class Bars(Plot):
 
         scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
         charts = []
-        named = _short(_told(self.data, (self.y,), self.x, None, None), (self.y, self.panel))
+        named = _short(_told(self.data, (self.y,), self.x), (self.y, self.panel))
         for (name,), own in named.group_by(self.panel, maintain_order=True):
             words = alt.Axis(labelLimit=0, grid=False)
             base = alt.Chart(own, title=str(name)).encode(
@@ -253,65 +286,23 @@ def _told_apart(series: str, names: Sequence[str], layout: Layout, *, points: bo
     return {"color": alt.Color(field, scale=scale(SERIES), legend=legend)}
 
 
-def _panels(
-    chart: "alt.LayerChart",
-    data: pl.DataFrame,
-    panel: str | None,
-    layout: Layout,
-    own_rows: bool = False,
-    own_values: bool = False,
-) -> "ChartType":
-    """One small chart for each value of a column; axes are their own where categories differ, or values differ much."""
-    import altair as alt
-
-    if panel is None:
-        return chart.properties(width=layout.plot)
-    header = alt.Header(title=None, labelLimit=0, labelExpr=_IN_LINES)
-    facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
-    small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
-    if own_rows or own_values:
-        small = small.resolve_scale(y="independent")
-    drawn: ChartType = small.resolve_axis(x="independent")  # with an odd number, one chart has none below it
-    return drawn
-
-
 def _told(
-    data: pl.DataFrame, names: Sequence[str | None], value: str, low: str | None, high: str | None, n: str | None = None
+    data: pl.DataFrame,
+    names: Sequence[str],
+    value: str,
+    low: str | None = None,
+    high: str | None = None,
+    n: str | None = None,
 ) -> pl.DataFrame:
     """The frame with what each mark shows: its names, its value, the ends of its interval, and n."""
 
     def number(column: str) -> pl.Expr:
         return pl.col(column).cast(pl.Float64).map_elements(_read, pl.String)
 
-    named = pl.concat_str([pl.col(name).cast(pl.String) for name in names if name], separator=", ", ignore_nulls=True)
+    named = pl.concat_str([pl.col(name).cast(pl.String) for name in names], separator=", ", ignore_nulls=True)
     interval = pl.format(" [{} to {}]", number(low), number(high)).fill_null("") if low and high else pl.lit("")
     of = pl.format(" (n = {})", n).fill_null("") if n else pl.lit("")
     return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval, of).alias(TOLD))
-
-
-def _same_n(data: pl.DataFrame, n: str | None, panel: str | None) -> str:
-    """What the title of an axis says of n: where all values of a chart without panels are of as many items."""
-    known = data[n].drop_nulls().unique().to_list() if n and panel is None else []
-    return f"; n = {known[0]:,}" if len(known) == 1 else ""
-
-
-def _with_n(
-    data: pl.DataFrame, n: str | None, panel: str | None, *others: str | None, within: str | None = None
-) -> pl.DataFrame:
-    """The frame with n behind the names of the first of these columns in which each name has one n.
-
-    `within` has the panels that have categories of their own: there, a name has its n in each of them.
-    """
-    if n is None or _same_n(data, n, panel):
-        return data
-    for column in filter(None, (panel, *others)):
-        keys = list(dict.fromkeys([column, *([within] if within else [])]))
-        of = data.drop_nulls(n).group_by(keys).agg(pl.col(n).unique())
-        if len(of) and (of[n].list.len() == 1).all():
-            numbers = of.select(*keys, pl.col(n).list.first().map_elements(" (n = {:,})".format, pl.String).alias(TOLD))
-            said = data.select(keys).join(numbers, on=keys, how="left", maintain_order="left")[TOLD].fill_null("")
-            return data.with_columns(pl.concat_str(column, said))
-    return data
 
 
 def _read(value: float) -> str:
@@ -333,12 +324,6 @@ def _short(data: pl.DataFrame, columns: Sequence[str | None], most: int = _LABEL
         short = labels([printable(name) for name in names], most)
         data = data.with_columns(pl.col(column).cast(pl.String).replace(names, short))
     return data
-
-
-def _named(data: pl.DataFrame, series: str | None, panel: str | None) -> pl.DataFrame:
-    """The frame with the names of a legend and of panels."""
-    data = _short(data, (series,))
-    return _in_lines(data, panel) if panel and panel != series else data
 
 
 def _in_lines(data: pl.DataFrame, column: str) -> pl.DataFrame:

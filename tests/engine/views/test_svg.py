@@ -33,7 +33,7 @@ class Clipped(Plot):
 
 PLOTS = {
     "a plot of another package": Clipped(FRAME),
-    "curves": Curves(STEPS, "step", "value", "word: x.y", x_title="x", y_title="y", low="low", high="high"),
+    "curves": Curves(STEPS, x="step", y="value", series="word: x.y", x_title="x", y_title="y", low="low", high="high"),
     "points": Points(FRAME, x="value", y="word: x.y", low="low", high="high", title="value"),
     "points with series": Points(FRAME, x="value", y="word: x.y", series="word: x.y", title="value"),
     "points in panels": Points(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", domain=(0, 4)),
@@ -123,7 +123,9 @@ def test_a_band_ends_where_a_value_has_no_interval_and_panels_have_their_whole_n
     ends = {"low": [0.0, 0.0, None, 0.5], "high": [1.0, 1.0, None, 2.0]}
     steps = pl.DataFrame({"step": [0.0, 1.0, 2.0, 3.0], "value": [0.5, 0.5, 1.0, 1.0], "run": "a", **ends})
     both = pl.concat([steps.with_columns(panel=pl.lit(name)) for name in (NAME, f"{NAME} again")])
-    plot = Curves(both, "step", "value", "run", x_title="step", y_title="y", low="low", high="high", panel="panel")
+    plot = Curves(
+        both, x="step", y="value", series="run", x_title="step", y_title="y", low="low", high="high", panel="panel"
+    )
     root = XML(for_page(figure(plot), "f1"))
     bands = [own.get("d") for own in root.iter(f"{SVG}path") if own.get("opacity") == "0.2" and own.get("fill")]
     wide = [max(float(x) for x in re.findall(r"[ML](-?[\d.]+),", band.split("Z")[0])) for band in bands]
@@ -148,7 +150,9 @@ def white_of(plot):
 )
 def test_the_axis_of_a_training_has_its_last_step_and_few_others(first, last):
     steps = pl.DataFrame({"step": [float(first), float(last)], "value": [1.0, 2.0], "run": "a"})
-    encoding = Curves(steps, "step", "value", "run", x_title="step", y_title="y").chart().to_dict()["layer"][0]
+    encoding = (
+        Curves(steps, x="step", y="value", series="run", x_title="step", y_title="y").chart().to_dict()["layer"][0]
+    )
     ticks = encoding["encoding"]["x"]["axis"]["values"]
     assert (ticks[-1], ticks) == (last, sorted(set(ticks)))
     assert min(ticks) >= first
