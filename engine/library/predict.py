@@ -61,7 +61,7 @@ class Predictions(Shown):
     def tables(self) -> list[Table]:
         columns = [
             Column("token", "token"),
-            Column("probability", "probability", decimals=2, scale=100, unit="%", suffix="%"),
+            Column("probability", "probability", decimals=2, scale=100, unit="%"),
             Column("logit", "logit", decimals=2),
         ]
         return [Table(str(text), own, columns) for (text,), own in self.frame.group_by("text", maintain_order=True)]

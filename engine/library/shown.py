@@ -7,7 +7,7 @@ from typing import Any
 from ..basics.choices import TABLE
 from ..views import Table
 from ..views.formats import render
-from ..views.html import to_html
+from ..views.to_html import to_html
 
 
 class Shown:

@@ -39,7 +39,7 @@ _named.PLUGGED.update(
         "what a person sees": "negengine.export.own_rows:seen",
         "report": "negengine.engine.results.report.report:report",
         "tables in a terminal": "negengine.engine.views.to_table:to_terminal",
-        "tables in a notebook": "negengine.engine.views.html:to_html",
+        "tables in a notebook": "negengine.engine.views.to_html:to_html",
     }
 )
 

@@ -57,7 +57,7 @@ class Plot(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Values(Plot):
-    """Values with intervals; all fields but the last two are names of columns."""
+    """Values with intervals; the fields before `domain` are names of columns."""
 
     _spans = "Lines"  # how intervals are drawn
 
@@ -69,6 +69,12 @@ class _Values(Plot):
     panel: str | None = None
     n: str | None = None  # the number of items of each value
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
+    title: str  # of this axis
+    unit: str = ""  # of the values; it stands behind the title
+
+    @property
+    def axis(self) -> str:
+        return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
     def promise(self) -> str:
@@ -128,14 +134,8 @@ class _Values(Plot):
 class Points(_Values):
     """Points with intervals: categories from top to bottom, values from left to right; series by position, too."""
 
-    title: str  # of the axis of values
-    unit: str = ""  # of the values; it stands behind the title
     zero: bool = True
     guide: float | None = None  # a value that a dashed line marks; the caption says what it is
-
-    @property
-    def axis(self) -> str:
-        return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
@@ -181,7 +181,6 @@ class Lines(_Values):
 
     series: str
     x_title: str
-    y_title: str
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
@@ -201,7 +200,7 @@ class Lines(_Values):
     def _layers(self, data: pl.DataFrame, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
         import altair as alt
 
-        title = self.y_title + self._same_n()
+        title = self.axis + self._same_n()
         value = alt.Y(f"{_name(self.y)}:Q", title=title, **scale, **axis)
         names = _distinct(data, self.series)
         base = alt.Chart().encode(steps, **_told_apart(self.series, names, layout, points=False))

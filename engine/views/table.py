@@ -1,13 +1,18 @@
-"""A table as a value: a frame, which formats for machines give as it is, and how people read its columns."""
+"""A table as a value: a frame, which formats for machines give as it is, and how people read its columns and cells."""
 
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
 from ..basics.frames import no_negative_zero
 from ..basics.named import plugged
+from ..basics.numerals import HUNDREDTHS, NAMED, fixed, significant
+from ..basics.printable import printable
 from ..statistics.clusters import FEWEST
 
 INTERVAL = "in square brackets: 95 % interval"
@@ -36,9 +41,6 @@ class Column:
     signed: bool = False
     unit: str = ""  # such as `%` or `percentage points`; for formats that show units apart from the heading
     spread: str | None = None  # a standard deviation behind the value, as `± 1.2`; same digits and scale
-    approximate: str | None = None  # where this truth value is true, the figure is an estimate and gets `≈` before it
-    interval: str | None = None  # how the interval is written if not as above, with `{low}` and `{high}`
-    suffix: str = ""  # what follows the value directly, such as `%`
     truths: tuple[str, str] = ("✓", "-")  # what is written for true and false
     wrap: bool = True
 
@@ -50,7 +52,7 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (*self.figures, *(name for name in (self.p, self.approximate) if name is not None), *self.by_row)
+        return (*self.figures, *([] if self.p is None else [self.p]), *self.by_row)
 
     @property
     def by_row(self) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ class Table:
     @property
     def told(self) -> list[str]:
         """The notes; before them, what square brackets are, and behind them, why a value has none."""
-        shown = [own for own in self.columns if own.value is not None and own.low is not None and own.interval is None]
+        shown = [own for own in self.columns if own.value is not None and own.low is not None]
         has = [self.frame[own.low].is_not_null() for own in shown if own.low]
         known = [self.frame[own.value].is_not_null() for own in shown if own.value]
         bare = any((one > other).any() for one, other in zip(known, has, strict=True))
@@ -117,3 +119,71 @@ class Table:
     def _repr_html_(self) -> str:
         page: str = plugged("tables in a notebook")([self])
         return page
+
+
+def cells(table: Table) -> list[list[str]]:
+    """The text of every cell, row by row, without line breaks or characters that control a terminal."""
+    rows = table.frame.iter_rows(named=True)
+    return [[printable(_cell(column, row, table.texts)) for column in table.columns] for row in rows]
+
+
+def is_text(column: Column, table: Table) -> bool:
+    """Whether the column holds words, which stand at its left; figures stand at its right."""
+    if column.value is None:
+        return False
+    kind = table.frame.schema[column.value]
+    return not (kind.is_numeric() or kind == pl.Null)
+
+
+def section_ends(table: Table) -> list[bool]:
+    """For every row, whether a line is drawn below it; never below the last row."""
+    if table.section is None or table.frame.is_empty():
+        return [False] * len(table.frame)
+    values = table.frame[table.section].to_list()
+    return [*(one != other for one, other in pairwise(values)), False]
+
+
+def with_unit(column: Column) -> str:
+    """The heading, with the unit in brackets where the heading does not have it."""
+    heading, unit = printable(column.heading), column.unit if column.value else ""
+    return heading if unit in heading else f"{heading} ({unit})".strip()
+
+
+def _cell(column: Column, row: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    def figure(name: str | None) -> str:
+        return "" if name is None else _figure(column, row, name, texts)
+
+    parts = [figure(column.value)]
+    if spread := figure(column.spread):
+        parts.append(f"± {spread}")
+    if (low := figure(column.low)) and (high := figure(column.high)):
+        parts.append(f"{low} to {high}" if column.value is None else f"[{low}, {high}]")
+    if beside := figure(column.beside):
+        parts.append(f"({beside})")
+    if column.p is not None and (p := row[column.p]) is not None:
+        parts.append("p < 0.001" if p < 0.001 else f"p = {fixed(p, 3, [NAMED])}")
+    return " ".join(filter(None, parts))
+
+
+def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> str:
+    if name in texts and (instead := row[texts[name]]) is not None:
+        return str(instead)
+    value = row[name]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return column.truths[0 if value else 1]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    if not isinstance(value, int | float):
+        return str(value)
+    scale = row[column.scale] if isinstance(column.scale, str) else column.scale
+    value = value if scale == 1 else scale * value
+    sign = "+" if column.signed else ""
+    if column.significant is not None:
+        return significant(value, column.significant, sign=sign)
+    decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
+    if decimals is None:
+        return f"{value + 0:{sign},}"  # no negative zero
+    limits = (-100, 0, 100) if column.unit in HUNDREDTHS or scale == 100 else (0,) if column.signed else ()
+    return fixed(value, decimals, limits, sign)

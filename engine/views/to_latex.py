@@ -8,9 +8,8 @@ from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from ..basics.apart import apart, numbered
 from ..basics.printable import printable
-from .cells import cells, is_text, section_ends, with_unit
 from .formats import Format
-from .table import Table
+from .table import Table, cells, is_text, section_ends, with_unit
 
 _ASCII = {  # the character 0 is set by `latex`
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",

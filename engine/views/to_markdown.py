@@ -5,9 +5,8 @@ import re
 from tabulate import tabulate
 
 from ..basics.printable import printable
-from .cells import cells, is_text, with_unit
 from .formats import Format
-from .table import Table
+from .table import Table, cells, is_text, with_unit
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 

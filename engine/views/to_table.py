@@ -11,9 +11,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..basics.printable import isolated_lines, printable
-from .cells import cell_parts, is_text, section_ends, with_unit
 from .formats import WIDTH, Format
-from .table import Column, Table
+from .table import Column, Table, cells, is_text, section_ends, with_unit
 
 _FOLDED = 24  # longer words of a text are broken where the table is too wide
 
@@ -41,28 +40,22 @@ def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:
 def _drawn(table: Table, width: int) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
-    If it is too wide, the figures of one cell stand below each other, and then it is drawn in pieces below each other,
-    which all begin with the columns that name the rows. Words of headings are never cut.
+    If it is too wide, it is drawn in pieces below each other, which all begin with the columns that name the rows.
+    Words of headings, and figures, are never cut.
     """
-    parts = cell_parts(table)
-    rows = [[" ".join(cell) for cell in row] for row in parts]
+    rows = cells(table)
     constant = _constant(table, rows)
     same = ([printable(table.columns[i].heading), rows[0][i]] for i in constant if rows[0][i])
     said = ", ".join(": ".join(filter(None, own)) for own in same)
     notes = [*filter(None, [said]), *map(printable, table.told)]
     kept = [i for i in range(len(table.columns)) if i not in constant]
-    words = [is_text(table.columns[i], table) for i in kept]
-    lines = [[row[i] for i in kept] for row in rows]
     columns = [table.columns[i] for i in kept]
+    words = [is_text(column, table) for column in columns]
+    lines = [[row[i] for i in kept] for row in rows]
     least, whole = _widths(columns, words, lines)
-    is_stacked = False
-    if _total(least) > width:
-        stacked = [["\n".join(row[i]) for i in kept] for row in parts]
-        is_stacked = stacked != lines
-        lines, (least, whole) = stacked, _widths(columns, words, stacked)
     drawn: list[RichTable] = []
     for piece in _pieces(least, words, width):
-        one = RichTable(show_lines=is_stacked)
+        one = RichTable()
         fitted = _fitted([least[i] for i in piece], [whole[i] for i in piece], width)
         for i, own in zip(piece, fitted, strict=True):
             heading, fixed = Text(with_unit(columns[i]), no_wrap=False), not columns[i].wrap
@@ -82,7 +75,7 @@ def _widths(
     least, whole = [], []
     for i, column in enumerate(columns):
         heading = with_unit(column)
-        lines = [line for row in rows for line in row[i].split("\n")]
+        lines = [row[i] for row in rows]
         is_broken = column.wrap and words[i]
         longest = (min(cell_len(word), _FOLDED) for line in lines for word in line.split())
         least.append(

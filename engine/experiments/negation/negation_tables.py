@@ -98,13 +98,13 @@ def selection_table(selection: Mapping[str, Any], paper: Published) -> Table:
         }
         for number, (quantity, label) in enumerate(labels.items(), 1)
     ]
-    ends: Mapping[str, Any] = {"low": "low", "high": "high", "interval": "({low} to {high})"}
-    here = Column("here", "value", decimals="decimals", approximate="estimated", **ends)
+    here = [Column("here", "value", decimals="decimals")]
+    here += [Column("95 % interval", low="low", high="high", decimals="decimals")] if lazy else []
     return Table(
         f"Selection of triplets: {selection['model']}, {selection['pattern']}{_target(coreference)}",
         pl.DataFrame(rows, schema=_SELECTION),
-        [Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if column else [])],
-        notes=[*["in brackets: 95 % interval"] * bool(lazy), *audit_sentences(selection.get("precision", {}))],
+        [Column("", "label"), *here, *([Column("paper", "published", decimals="decimals")] if column else [])],
+        notes=audit_sentences(selection.get("precision", {})),
         texts={"published": "printed"},
     )
 

@@ -156,7 +156,7 @@ def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Fi
         y="percent",
         series="pattern",
         x_title="rank of the verb",
-        y_title="triplets up to this rank (%)",
+        title="triplets up to this rank (%)",
         domain=(0, 100),
         n="triplets",
     )

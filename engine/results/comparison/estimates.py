@@ -8,7 +8,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.frames import literal
-from ...basics.numerals import FRACTION, HUNDREDTHS
+from ...basics.numerals import FRACTION
 from ...basics.printable import some
 from ...experiments.finished_run import group_labels
 from ...experiments.gh22.gh22 import DATASET as GH22
@@ -180,23 +180,20 @@ _TESTED = "`compare` tests each two models on the items of both"
 def other_items(found: pl.DataFrame, group: str = "") -> list[str]:
     """A line where models, or runs, have other items in the same group, such as skipped rows; none where they do not.
 
-    `found` has items, or else n; columns of `GROUP` or a category, and `group` beside them, name what is compared. The
-    line names the groups, with the n of each model where these differ.
+    The columns of `GROUP` that `found` has, and `group` beside them, name what is compared. The line names the groups,
+    with the n of each model where these differ.
     """
-    keys = [name for name in dict.fromkeys((*GROUP, _CATEGORY, group)) if name in found.columns]
-    same = "items" if "items" in found.columns else "n"
+    keys = [name for name in dict.fromkeys((*GROUP, group)) if name in found.columns]
     known, of = found[MODEL].unique(maintain_order=True).to_list(), pl.struct(MODEL, "n").alias("each")
-    all_of = pl.col(MODEL).n_unique()
-    with_metric = found.with_columns(models=all_of.over("metric") if "metric" in keys else all_of)
-    other = with_metric.group_by(keys, maintain_order=True).agg(same, of, pl.col("models").first())
-    lacks = pl.col(same).list.len() < pl.col("models")  # all items of the group, such as where each one was skipped
-    other = labelled(other.filter((pl.col(same).list.n_unique() > 1) | lacks))
+    with_models = found.with_columns(models=pl.col(MODEL).n_unique().over("metric"))
+    other = with_models.group_by(keys, maintain_order=True).agg("items", of, pl.col("models").first())
+    lacks = pl.col("items").list.len() < pl.col("models")  # all items of the group, such as where each one was skipped
+    other = labelled(other.filter((pl.col("items").list.n_unique() > 1) | lacks))
     if other.is_empty():
         return []
     named = [name for name in dict.fromkeys(("dataset", "condition", "split", group)) if name in other.columns]
-    label = category(other, differing(other, named) or named[-1:]) if named else other[_CATEGORY]
     told: dict[str, str] = {}
-    for name, each in zip(label, other["each"].to_list(), strict=True):
+    for name, each in zip(category(other, differing(other, named) or named[-1:]), other["each"].to_list(), strict=True):
         n = {own[MODEL]: own["n"] for own in each}
         numbers = [n.get(model, 0) for model in known]
         many = f" (n = {', '.join(f'{own:,}' for own in numbers)})" if len({*numbers}) > 1 else ""
@@ -204,37 +201,22 @@ def other_items(found: pl.DataFrame, group: str = "") -> list[str]:
     return [f"{OTHER_ITEMS}: {some([*told.values()], _NAMED)}; {_TESTED}"]
 
 
-def models_in_rows(
-    title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = (), unit: str = ""
-) -> Table:
-    """A row for each model, a column for each category, from model, category, value, n; heading, low and high if there.
+def _models_in_rows(title: str, points: pl.DataFrame, notes: Sequence[str], style: Mapping[str, Any]) -> Table:
+    """A row for each model, a column for each category, from model, category, heading, value, low, high and n.
 
-    n stands in a note where it is the same everywhere, else behind each value. Values whose unit is one of
-    `HUNDREDTHS` are fractions, as in all tables.
+    n stands in a note where it is the same everywhere, else behind each value.
     """
-    ends = [name for name in ("low", "high") if name in points.columns]
-    scale = 100 if unit in HUNDREDTHS else 1
-    style: dict[str, Any] = {"decimals": decimals, "scale": scale, "unit": unit}
-    named = points[_HEADING if _HEADING in points.columns else _CATEGORY]
-    headings = dict(zip(points[_CATEGORY], named, strict=True))
-    kinds = ("", *(f" {end}" for end in ends), " n")
-    names = numbered([MODEL, *(literal(f"{own}{kind}") for own in headings for kind in kinds)])
-    width = 2 + len(ends)
-    own = {category: names[1 + width * i : 1 + width * (i + 1)] for i, category in enumerate(headings)}
-    models = points[MODEL].unique(maintain_order=True)
-    frame = models.to_frame()
+    figures, headings = ("value", "low", "high", "n"), dict(points.select(_CATEGORY, _HEADING).iter_rows())
+    kinds = ("", " low", " high", " n")
+    names = numbered([MODEL, *(literal(f"{own}{kind}") for own in headings for kind in kinds)])[1:]
+    placed = (f"{figure}_{own}" for own in headings for figure in figures)  # as `pivot` calls them
+    frame = points.pivot(_CATEGORY, index=MODEL, values=figures).select(MODEL, **dict(zip(names, placed, strict=True)))
     columns, texts, alike = [Column(MODEL, MODEL)], dict[str, str](), points["n"].n_unique() == 1
-    for category_, heading in headings.items():
-        value, *limits, n = own[category_]
-        given = dict(zip((value, *limits, n), ("value", *ends, "n"), strict=True))
-        part = points.filter(pl.col(_CATEGORY) == category_).select(MODEL, **given)
-        frame = frame.join(part, on=MODEL, how="left", maintain_order="left", validate="1:1")
-        shown: dict[str, Any] = dict(zip(ends, limits, strict=True))
+    for heading, value, low, high, n in zip(headings.values(), *(names[i::4] for i in range(4)), strict=True):
         if not alike:
             frame = frame.with_columns(pl.format("n = {}", n).alias(f"{n} as read"))
             texts[n] = f"{n} as read"
-            shown["beside"] = n
-        columns.append(Column(heading, value, **style, **shown))
+        columns.append(Column(heading, value, low=low, high=high, beside=None if alike else n, **style))
     said = [f"n = {points['n'][0]:,} in every cell"] if alike else []
     return Table(title, frame, columns, notes=[*notes, *said], texts=texts, leads=MODEL)
 
@@ -264,8 +246,8 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Se
             ends = zip(("value", "low", "high"), block.figures, strict=True)
             fractions = {name: pl.col(figure) / (100 if falls else 1) for name, figure in ends}
             points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING), **fractions)
-            style = {name: block.style.get(name, "") for name in ("decimals", "unit")}
-            tables.append(models_in_rows(title, points, notes=notes, **style))
+            style = {"scale": 100, "unit": block.style["unit"]} if block.is_rate else {}
+            tables.append(_models_in_rows(title, points, notes, {"decimals": block.style["decimals"], **style}))
             continue
         columns = [
             *key_columns(varying, own),

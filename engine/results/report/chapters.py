@@ -11,7 +11,7 @@ import polars as pl
 from ...basics.apart import stems
 from ...basics.choices import Precision
 from ...basics.errors import InputError
-from ...basics.numerals import FRACTION, HUNDREDTHS, POINTS
+from ...basics.numerals import FRACTION, POINTS
 from ...basics.printable import counted, isolated
 from ...experiments.registry import experiment
 from ...experiments.view import PERCENT
@@ -24,14 +24,11 @@ from ...views.labels import told_apart
 from ..comparison.compare import between, compare, differences_table
 from ..comparison.estimates import (
     MODEL,
-    PRINTED,
     SHOWN,
     TEXTS,
     category,
     differing,
     labelled,
-    models_in_rows,
-    other_items,
 )
 from ..comparison.runs import labels, other_vocabularies
 from .chosen_sentences import YES_NO
@@ -158,17 +155,12 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
     if len(runs) == 1:
         return single
     sections = []
-    by_title = [{section.title: section for section in other.sections} for other in single]
+    parts = [(name, part) for name, own in zip(names, single, strict=True) for part in own.sections]
+    figures = [(name, figure) for name, part in parts for figure in part.figures if figure.joint]
     for section in single[0].sections:
-        others = [other.get(section.title) for other in by_title]
-        figures, tables = [], []
-        for figure in (own for own in section.figures if own.joint):
-            same = [[own for own in other.figures if own.name == figure.name] if other else [] for other in others]
-            present = [(name, own[0]) for name, own in zip(names, same, strict=True) if own]
-            figures.append(joined(present))
-            tables += _printed(present)
-        if figures:
-            sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
+        wanted = [figure.name for figure in section.figures if figure.joint]
+        if drawn := [joined([own for own in figures if own[1].name == name]) for name in wanted]:
+            sections.append(Section(section.title, figures=drawn, folded=True))
     differences, alike = _differences(runs, names)
     said = [f"{len(runs)} runs: {', '.join(names)}.", *(f"{note[:1].upper()}{note[1:]}." for note in alike)]
     together = Chapter("Side by side", [*sections, *differences], said, single[0].terms)
@@ -198,36 +190,14 @@ def joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     notes = [note for note in figures[0][1].table.notes if note in common]
     notes += [f"{name}: {note}" for name, figure in figures for note in figure.table.notes if note not in common]
     columns = [Column(MODEL, MODEL), *widest.columns]
-    what = plot.axis if isinstance(plot, Points) else plot.y_title
-    title = f"{what[:1].upper()}{what[1:]}, by model"
+    title = f"{plot.axis[:1].upper()}{plot.axis[1:]}, by model"
     table = replace(widest, title=title, frame=frame, section=MODEL, columns=columns, notes=notes, leads=MODEL)
     alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
     return Figure(f"all-{first.name}", drawn, table, alt, first.caption, wide=first.wide or isinstance(drawn, Lines))
 
 
-def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
-    """The table that a paper prints: runs in rows, categories in columns, intervals beside."""
-    plot = figures[0][1].plot
-    if not isinstance(plot, Points) or plot.panel:
-        return []
-    categories = plot.data[plot.y].unique(maintain_order=True).to_list()
-    if len(categories) > PRINTED:
-        return []
-    ends = {"low": plot.low, "high": plot.high} if plot.low and plot.high else {}
-    points = []
-    for name, figure in figures:
-        own = figure.plot.data
-        own = own.filter("is_own") if "is_own" in own.columns else own  # beside others, such as the paper's points
-        points.append(own.select(pl.lit(name).alias(MODEL), "n", category=plot.y, value=plot.x, **ends))
-    every = pl.concat(points)
-    if plot.unit in HUNDREDTHS:
-        every = every.with_columns(pl.col("value", *ends) / 100)
-    title = f"Models in rows: {plot.title}"
-    return [models_in_rows(title, every, unit=plot.unit, notes=other_items(every))]
-
-
 def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Section], list[str]]:
-    """The tests of runs, and whether they have the same items."""
+    """The figures of runs with their tests, and whether they have the same items."""
     try:
         contrast = runs[0].contrast(runs)
         comparison = compare(*runs)
@@ -238,7 +208,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     said += [f"{line[:1].upper()}{line[1:]}." for line in other_vocabularies(runs, comparison.frame)]
     figures: list[Figure] = []
-    tables: list[Table] = []
+    tables = list(comparison.before)
     pairs = list(combinations(names, 2))
     files = stems([f"differences {first} minus {second}" for first, second in pairs])
     for (first, second), file in zip(pairs, files, strict=True):

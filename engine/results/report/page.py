@@ -15,9 +15,9 @@ from markupsafe import Markup
 from ...basics.printable import printable
 from ...views import Figure, Section
 from ...views.charts import PAGE, PHONE
-from ...views.html import Terms, prose, table_html
 from ...views.palette import declarations, variables
 from ...views.svg import for_page
+from ...views.to_html import Terms, prose, table_html
 
 GENERATOR = "negengine report"  # how a report is recognised, in its element `<meta name="generator">`
 _FOLDER = Path(__file__).parent

@@ -11,7 +11,7 @@ from ...inference.again import drawn
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
 from ...views import Column, Section, Table
-from ...views.html import Terms
+from ...views.to_html import Terms
 from .chosen_sentences import YES_NO
 
 SAMPLE = WORST = 100  # sentences of each kind

@@ -122,7 +122,7 @@ def _figure(block: Block, probe: str) -> Figure:
     )
     plot = Curves(
         drawn, x="step", y="value", low="low", high="high", series="series", x_title="step",
-        y_title=DROP if block.falls and panels > 1 else f"{what}{unit}",
+        title=DROP if block.falls and panels > 1 else f"{what}{unit}",
         panel="category" if panels > 1 else None, n="n",
     )  # fmt: skip
     caption = f"{probe}: {what}{unit} against the step of training."

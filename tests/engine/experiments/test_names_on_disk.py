@@ -32,8 +32,8 @@ from negengine.engine.results.suite.suite_file import SuiteModel, SuiteProbe, ch
 from negengine.engine.results.suite.suite_members import Member, model_tables, suite_table
 from negengine.engine.results.suite.suite_report import curves
 from negengine.engine.results.view.items import Items
-from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
+from negengine.engine.views.table import cells, with_unit
 from pictures import refuse_faults_of_pictures
 from python_calamine import CalamineWorkbook
 from table_questions import question

@@ -147,7 +147,7 @@ def written(experiment, run):
         texts.append("\n".join([f"# {section.title}", *section.sentences, *section.notes, ""]))
         for figure in section.figures:
             plot = figure.plot
-            axis = plot.axis if isinstance(plot, Points) else plot.y_title
+            axis = plot.axis
             told = [f"## {figure.name} ({axis}): {figure.legend}", figure.alt, *figure.table.notes]
             columns = [name for name in (plot.panel, plot.y, plot.series, plot.x, plot.low, plot.high) if name]
             texts.append("\n".join([*told, plot.data.select(columns).write_csv(float_precision=2)]))

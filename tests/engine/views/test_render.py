@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
-from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
-from negengine.engine.views.table import INTERVAL, NO_INTERVAL
+from negengine.engine.views.table import INTERVAL, NO_INTERVAL, cells, with_unit
 from negengine.engine.views.to_csv import flat, without_lists
 from negengine.engine.views.to_latex import latex, to_latex
 
@@ -89,15 +88,14 @@ def test_titles_headings_cells_and_notes_are_shown_as_they_are_and_never_obeyed(
 
 
 def test_a_table_that_is_too_wide_is_drawn_in_pieces_that_begin_with_the_names_of_its_rows():
-    """The figures of a cell stand below each other before that, but no interval and no `p =` is broken."""
     frame = pl.DataFrame({"system": ["ours", "theirs"], "drop": [18.3, 2], "low": [12, 1], "high": [24.9, 3], "p": 0.2})
     cell = {"value": "drop", "low": "low", "high": "high", "p": "p", "decimals": 1}
     table = Table("Systems", frame, [Column("system", "system"), Column("A", **cell), Column("B", **cell)])
-    assert "│ 18.3 [12.0, 24.9] p = 0.200 │" in render([table], "table", width=80)
-    lines = [line.strip("┃│").split("│") for line in render([table], "table", width=30).splitlines() if "│" in line]
-    piece = [["ours", "18.3"], ["", "[12.0, 24.9]"], ["", "p = 0.200"], ["theirs", "2.0"]]
-    piece += [["", "[1.0, 3.0]"], ["", "p = 0.200"]]
-    assert [[cell.strip() for cell in line] for line in lines] == piece * 2
+    for width, pieces in ((80, 1), (60, 2)):
+        lines = render([table], "table", width=width).splitlines()
+        (ours,) = {line.strip("│ ") for line in lines if "ours" in line}
+        assert [own.strip() for own in ours.split("│")] == ["ours", *["18.3 [12.0, 24.9] p = 0.200"] * (3 - pieces)]
+        assert sum("ours" in line for line in lines) == pieces
 
 
 def test_no_table_is_wider_than_the_terminal_and_no_figure_or_heading_is_cut():
@@ -206,12 +204,10 @@ FIGURES = pl.DataFrame([ROW], schema_overrides={"null": pl.Float64})
         ({"value": "rate", "beside": "other", "decimals": 1, "scale": 100}, "83.2 (44.7)"),
         ({"value": "rate", "low": "low", "high": "high", "decimals": 1, "scale": 100}, "83.2 [80.9, 85.4]"),
         ({"low": "low", "high": "high", "decimals": 1, "scale": 100}, "80.9 to 85.4"),
-        ({"low": "low", "high": "high", "decimals": 2, "interval": "({low} to {high})"}, "(0.81 to 0.85)"),
         ({"value": "rate", "p": "p", "decimals": 1}, "0.8 p = 0.012"),
         ({"value": "rate", "p": "tiny", "decimals": 1}, "0.8 p < 0.001"),
         ({"value": "rate", "spread": "sd", "decimals": 1, "scale": 100}, "83.2 ± 1.2"),
-        ({"value": "count", "approximate": "yes"}, "≈ 12,345"),
-        *(({"value": name, "decimals": 1, "approximate": "yes", "suffix": "%"}, "") for name in ("null", "nan")),
+        *(({"value": name, "decimals": 1}, "") for name in ("null", "nan")),
         *(({"value": "rate", "beside": name, "decimals": 1}, "0.8") for name in ("null", "nan")),
         *(({"value": "rate", "low": name, "high": "high", "decimals": 1}, "0.8") for name in ("null", "nan")),
     ],
@@ -227,7 +223,6 @@ def test_a_text_stands_in_place_of_a_figure_and_a_heading_has_its_unit_once():
 
     for heading, shown in {"drop": "drop (%)", "repetition %": "repetition %", "": "(%)"}.items():
         assert with_unit(Column(heading, "rate", unit="%")) == shown
-        assert with_unit(Column(heading, "rate", unit="%", suffix="%")) == heading  # it stands behind each figure
 
 
 def test_a_text_is_shown_as_it_is():

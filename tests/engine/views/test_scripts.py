@@ -10,8 +10,8 @@ from negengine.engine.basics.printable import as_label, isolated, isolated_lines
 from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
-from negengine.engine.views.html import table_html
 from negengine.engine.views.svg import as_files, for_page, without_font
+from negengine.engine.views.to_html import table_html
 
 FIRST, END, ARABIC, HEBREW, OLD = "\u2068", "\u2069", "نفي", "שלילה", "\U00012000"
 FRAME = pl.DataFrame({"group": [ARABIC, HEBREW, "no"], "sides": [f"{isolated(ARABIC)} − {isolated(HEBREW)}", "a", "b"]})

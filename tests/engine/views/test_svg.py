@@ -33,13 +33,11 @@ class Clipped(Plot):
 
 PLOTS = {
     "a plot of another package": Clipped(FRAME),
-    "curves": Curves(STEPS, x="step", y="value", series="word: x.y", x_title="x", y_title="y", low="low", high="high"),
+    "curves": Curves(STEPS, x="step", y="value", series="word: x.y", x_title="x", title="y", low="low", high="high"),
     "points": Points(FRAME, x="value", y="word: x.y", low="low", high="high", title="value"),
     "points with series": Points(FRAME, x="value", y="word: x.y", series="word: x.y", title="value"),
     "points in panels": Points(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", domain=(0, 4)),
-    "lines": Lines(
-        FRAME, x="word: x.y", y="value", series="word: x.y", x_title="x", y_title="y", low="low", high="high"
-    ),
+    "lines": Lines(FRAME, x="word: x.y", y="value", series="word: x.y", x_title="x", title="y", low="low", high="high"),
     "bars": Bars(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", text="word: x.y"),
 }
 
@@ -124,7 +122,7 @@ def test_a_band_ends_where_a_value_has_no_interval_and_panels_have_their_whole_n
     steps = pl.DataFrame({"step": [0.0, 1.0, 2.0, 3.0], "value": [0.5, 0.5, 1.0, 1.0], "run": "a", **ends})
     both = pl.concat([steps.with_columns(panel=pl.lit(name)) for name in (NAME, f"{NAME} again")])
     plot = Curves(
-        both, x="step", y="value", series="run", x_title="step", y_title="y", low="low", high="high", panel="panel"
+        both, x="step", y="value", series="run", x_title="step", title="y", low="low", high="high", panel="panel"
     )
     root = XML(for_page(figure(plot), "f1"))
     bands = [own.get("d") for own in root.iter(f"{SVG}path") if own.get("opacity") == "0.2" and own.get("fill")]
@@ -150,9 +148,7 @@ def white_of(plot):
 )
 def test_the_axis_of_a_training_has_its_last_step_and_few_others(first, last):
     steps = pl.DataFrame({"step": [float(first), float(last)], "value": [1.0, 2.0], "run": "a"})
-    encoding = (
-        Curves(steps, x="step", y="value", series="run", x_title="step", y_title="y").chart().to_dict()["layer"][0]
-    )
+    encoding = Curves(steps, x="step", y="value", series="run", x_title="step", title="y").chart().to_dict()["layer"][0]
     ticks = encoding["encoding"]["x"]["axis"]["values"]
     assert (ticks[-1], ticks) == (last, sorted(set(ticks)))
     assert min(ticks) >= first
@@ -176,9 +172,9 @@ DRAWN = {
     "points": lambda data: Points(data, x="value", y="name", title="value"),
     "series": lambda data: Points(data, x="value", y="whole", series="name", title="value"),
     "panels": lambda data: Points(data, x="value", y="whole", panel="name", title="value"),
-    "steps": lambda data: Lines(data, x="name", y="value", series="whole", x_title="x", y_title="y"),
-    "lines": lambda data: Lines(data, x="value", y="value", series="name", x_title="x", y_title="y"),
-    "curves": lambda data: Curves(data, x="value", y="value", series="name", x_title="x", y_title="y"),
+    "steps": lambda data: Lines(data, x="name", y="value", series="whole", x_title="x", title="y"),
+    "lines": lambda data: Lines(data, x="value", y="value", series="name", x_title="x", title="y"),
+    "curves": lambda data: Curves(data, x="value", y="value", series="name", x_title="x", title="y"),
     "bars": lambda data: Bars(data, x="value", y="name", panel="whole", title="value", text="whole"),
     "bars in panels": lambda data: Bars(data, x="value", y="whole", panel="name", title="value", text="whole"),
 }

@@ -14,7 +14,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.experiment_command import experiment_command
 from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, WordEncoder
 from negengine.engine.experiments.cues.cues import Cues
-from negengine.engine.views.cells import cells
+from negengine.engine.views.table import cells
 from negengine.export.build import build
 from tiny_checkpoints import write_detector
 from tokenizers import Tokenizer

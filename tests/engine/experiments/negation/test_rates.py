@@ -138,11 +138,11 @@ def test_the_papers_selection_stands_beside_in_the_digits_that_it_prints(corefer
 def test_a_lazy_run_marks_its_estimates():
     lazy = {"candidates": 11138400, "times_fewer_calls": 3.4, "ratio_low": 65.31, "ratio_high": 65.44}
     table = selection_table({**LARGE, "tested": 3276000, "lazy": lazy}, {})
-    assert dict(zip(cells(table, 0)[2:5], cells(table, 1)[2:5], strict=True)) == {
-        "3. Tested triplets (of 11,138,400)": "3,276,000",
-        "4. Triplets whose verb is repeated, estimated": "≈ 2,445,678",
-        "5. Ratio (%), estimated": "≈ 65.4 (65.3 to 65.4)",
-    }
+    assert [*zip(*(cells(table, column)[2:5] for column in range(3)), strict=True)] == [
+        ("3. Tested triplets (of 11,138,400)", "3,276,000", ""),
+        ("4. Triplets whose verb is repeated, estimated", "2,445,678", ""),
+        ("5. Ratio (%), estimated", "65.4", "65.3 to 65.4"),
+    ]
     ratio = table.figures.row(by_predicate=pl.col("quantity") == "ratio", named=True)
     assert [ratio[name] for name in ("value", "low", "high", "estimated")] == [65.37, 65.31, 65.44, True]
 

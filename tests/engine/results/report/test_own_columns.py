@@ -18,7 +18,7 @@ from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.row_files import RowFile
 from negengine.engine.results.report.single_sentences import examples
 from negengine.engine.results.view.items import Items
-from negengine.engine.views.html import table_html
+from negengine.engine.views.to_html import table_html
 from python_calamine import CalamineWorkbook
 from table_questions import named, question
 
