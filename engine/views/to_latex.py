@@ -4,8 +4,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
-
 from ..basics.apart import apart, numbered
 from ..basics.printable import printable
 from .formats import Format
@@ -56,9 +54,8 @@ def _label(title: str) -> str:
 
 def _environment(table: Table, label: str) -> str:
     words = [is_text(column, table) for column in table.columns]
-    sides = ["left" if word else "right" for word in words]
-    rows: list[list[str]] = []
-    for row, ends in zip(cells(table), section_ends(table), strict=True):
+    rows = [[latex(with_unit(column)) for column in table.columns]]
+    for row in cells(table):
         shown = []
         for text, word in zip(row, words, strict=True):
             if word:
@@ -67,23 +64,17 @@ def _environment(table: Table, label: str) -> str:
                 figures = latex(re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
                 shown.append(re.sub(r"(?<=\d)e\+?(-?)0*(\d+)", r"$\\times 10^{\1\2}$", figures))
         rows.append(shown)
-        rows += [[SEPARATING_LINE, *[""] * (len(words) - 1)]] if ends else []
-    begin = f"\\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}\n\\toprule"
-    form = TableFormat(
-        lineabove=Line(begin, "", "", ""),
-        linebelowheader=Line(r"\midrule", "", "", ""),
-        linebetweenrows=None,
-        linebelow=Line("\\bottomrule\n\\end{tabular}", "", "", ""),
-        headerrow=DataRow("", "&", r"\\"),
-        datarow=DataRow("", "&", r"\\"),
-        padding=1,
-        with_header_hide=None,
-    )
-    headers = [latex(with_unit(column)) for column in table.columns]
-    body = tabulate(rows, headers=headers, tablefmt=form, colalign=sides, disable_numparse=True)
+    pads = [
+        f"{'<' if word else '>'}{max(map(len, column))}"
+        for word, column in zip(words, zip(*rows, strict=True), strict=True)
+    ]
+    body = [f"\\begin{{tabular}}{{{''.join('l' if word else 'r' for word in words)}}}", r"\toprule"]
+    for row, ends in zip(rows, [True, *section_ends(table)], strict=True):
+        body += [f"{' & '.join(map(format, row, pads))} \\\\", *[r"\midrule"] * ends]
+    body += [r"\bottomrule", r"\end{tabular}"]
     notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.sentences]
     caption = f"\\caption{{{latex(table.title)}}}\n\\label{{{label}}}"
-    return "\n".join([r"\begin{table}", r"\centering", caption, body, *notes, r"\end{table}"])
+    return "\n".join([r"\begin{table}", r"\centering", caption, *body, *notes, r"\end{table}"])
 
 
 def _character(character: str) -> str:

@@ -18,9 +18,7 @@ from ...requests.summary import correction_note, disagreements
 from ...views import Column, Table
 from ...views.labels import minus, told_apart
 from .estimates import (
-    FITTING,
     GROUP,
-    PRINTED,
     SHOWN,
     constant_keys,
     differing,
@@ -46,7 +44,6 @@ class Comparison(Shown):
         frame: One row for each test: what is compared, and the columns of `paired_differences`.
         table: The same as a person reads it.
         rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
-        fitting: The tables of `before` for a terminal of 80 columns, where they differ.
         after: For runs of two models: on how many items both have an outcome, such as a right answer, one or neither.
         other: Where the models have other items, a line that says so.
     """
@@ -55,15 +52,11 @@ class Comparison(Shown):
     table: Table
     rates: pl.DataFrame | None = None
     before: Sequence[Table] = field(default=())
-    fitting: Sequence[Table] | None = None
     after: Sequence[Table] = ()
     other: Sequence[str] = ()
 
     def tables(self) -> list[Table]:
         return [*self.before, self.table, *self.after]
-
-    def main_tables(self) -> list[Table]:
-        return [*(self.before if self.fitting is None else self.fitting), self.table, *self.after]
 
     def document(self) -> Any:
         tests = self.frame.to_dicts()
@@ -118,7 +111,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     items = {name: main_items(own, known, every=True) for name, own in outcomes.items()}
     every = estimates(items, GROUP, runs[0].drop_of)
     found, other = every.filter(pl.col("column").is_null()), other_items(every)
-    before, fitting = (estimates_tables(found, runs[0].clusters, most=most, about=other) for most in (PRINTED, FITTING))
+    before = estimates_tables(found, runs[0].clusters, other)
     if len(runs) == 2:
         table = differences_table(between(*names), frame, SHOWN, runs[0].clusters)
     else:
@@ -132,7 +125,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
         table = replace(table, notes=[*table.notes, f"which sentence is the more probable one: {said}"])
     table = replace(table, notes=[*table.notes, *other_vocabularies(runs, frame)])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
-    return Comparison(frame, table, found, before, fitting, after, other)
+    return Comparison(frame, table, found, before, after, other)
 
 
 def between(first: str, second: str) -> str:

@@ -171,7 +171,7 @@ def blocks(found: pl.DataFrame, keys: Sequence[str] = SHOWN) -> Iterator[Block]:
 
 
 _NAMED = 6  # groups with other items
-FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
+PRINTED = 12  # so many columns fit a page
 _CATEGORY, _HEADING = "category", "heading"
 OTHER_ITEMS = "not all models have the same items, so figures beside each other are not about the same ones"
 _TESTED = "`compare` tests each two models on the items of both"
@@ -221,8 +221,8 @@ def _models_in_rows(title: str, points: pl.DataFrame, notes: Sequence[str], styl
     return Table(title, frame, columns, notes=[*notes, *said], texts=texts, leads=MODEL)
 
 
-def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Sequence[str]) -> list[Table]:
-    """A table for rates, and one for other numbers; with more than `most` columns a row for each model and category.
+def estimates_tables(found: pl.DataFrame, clusters: str, about: Sequence[str]) -> list[Table]:
+    """A table for rates, and one for other numbers; with many columns a row for each model and category instead.
 
     `about` are notes of both, see `other_items`.
     """
@@ -242,7 +242,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Se
         shown = own.select(MODEL, *GROUP, *texts_of(own).values(), *numbers)
         shown = shown.with_columns(category(shown, varying).alias(_CATEGORY))
         order = shown[_CATEGORY].unique(maintain_order=True)
-        if len(order) <= most:
+        if len(order) <= PRINTED:
             ends = zip(("value", "low", "high"), block.figures, strict=True)
             fractions = {name: pl.col(figure) / (100 if falls else 1) for name, figure in ends}
             points = shown.with_columns(category(shown, varying, TEXTS).alias(_HEADING), **fractions)
@@ -255,7 +255,6 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int, about: Se
             Column("n", "n", wrap=False),
             Column(value, value, low=low, high=high, **block.style),
         ]
-        place = pl.col(_CATEGORY).replace_strict(order, range(len(order)), return_dtype=pl.Int64)
-        rows = shown.sort(place, maintain_order=True)
+        rows = shown.sort(pl.col(_CATEGORY).cast(pl.Enum(order)), maintain_order=True)
         tables.append(Table(title, rows, columns, section=_CATEGORY, notes=notes, texts=texts_of(rows), leads=MODEL))
     return tables

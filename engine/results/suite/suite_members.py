@@ -18,7 +18,6 @@ from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table
 from ..comparison.estimates import (
-    FITTING,
     GROUP,
     PRINTED,
     estimates,
@@ -137,25 +136,22 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     return found.with_columns(unit=pl.when(rates).then(pl.lit(FRACTION)).otherwise(pl.lit("")))
 
 
-def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fitting: bool) -> list[Table]:
-    """A table for each probe, models side by side; `fitting` ones have whole data sets alone where groups are many."""
+def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, brief: bool) -> list[Table]:
+    """A table for each probe, models side by side; `brief` ones have whole data sets alone where groups are many."""
     tables = []
     for probe in dict.fromkeys(member.probe.label for member, _ in finished):
         own = found.filter(pl.col("probe") == probe)
         runs = [run for member, run in finished if member.probe.label == probe]
-        notes, about = list[str](), other_items(own) if len(own) else []
-        if fitting and (count := own.select(GROUP).n_unique() if len(own) else 0) > PRINTED:
+        if own.is_empty():
+            tables += [replace(table, title=f"{probe}: {table.title}") for run in runs for table in run.tables()]
+            continue
+        notes, about = list[str](), other_items(own)
+        if brief and (count := own.select(GROUP).n_unique()) > PRINTED:
             whole = own.filter(pl.col("column").is_null())
             first = own.select(GROUP).unique(maintain_order=True).head(PRINTED)
             own = whole if len(whole) else own.join(first, on=GROUP, how="semi", maintain_order="left")
             shown = "all items together" if len(whole) else f"the first {PRINTED} of {count} values of each model"
             notes = [f"{shown}; results.csv and -v have a row for each group, too"]
-        if own.is_empty():
-            tables += [replace(table, title=f"{probe}: {table.title}") for run in runs for table in run.tables()]
-            continue
-        own = own.select(
-            [name for name in own.columns if own[name].null_count() < len(own) or name in {"low", "high", "column"}]
-        )
-        made = estimates_tables(own, runs[0].clusters, most=FITTING if fitting else PRINTED, about=about)
+        made = estimates_tables(own, runs[0].clusters, about)
         tables += [replace(table, title=f"{probe}: {table.title}", notes=[*table.notes, *notes]) for table in made]
     return tables

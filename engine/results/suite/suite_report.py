@@ -66,7 +66,7 @@ def _chapters(
     runs, names = [run for _, run in own], [of_run[member.number] for member, _ in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
-        sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))
+        sections.append(Section("How do the models compare?", tables=model_tables(found, own, brief=False)))
         drawn = curves(found, probe)
     if drawn:
         sections.append(Section("How does it change over training?", figures=drawn))

@@ -128,12 +128,12 @@ class SuiteRun(SuitePlan):
         return {(member.probe.label, member.model.label): run for member, run in self.finished}
 
     def main_tables(self) -> list[Table]:
-        return self.tables(fitting=True)
+        return self.tables(brief=True)
 
-    def tables(self, *, fitting: bool = False) -> list[Table]:
+    def tables(self, *, brief: bool = False) -> list[Table]:
         rest = [member for member in self.members if self.states[member.number] not in DONE]
         unfinished = [members_table("Runs that are not finished", rest, self.states)] if rest else []
-        return [*unfinished, *model_tables(self.frame, self.finished, fitting=fitting)]
+        return [*unfinished, *model_tables(self.frame, self.finished, brief=brief)]
 
     def remarks(self) -> list[str]:
         failed = [f"{own.name}: {self.failures[own.number]}" for own in self.members if own.number in self.failures]

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,20 +29,6 @@ _SESSIONS = "records of processes are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
-
-
-@dataclass(frozen=True)
-class StoredParts:
-    """The parts of a stage in a run folder."""
-
-    expected: int  # how many the stage, or its shard, has
-    numbers: Sequence[int]  # those that have any file, ascending
-    damaged: Sequence[int]  # the numbers of those that are not whole
-    foreign: Sequence[str]  # other files in the folder of the parts
-
-    @property
-    def there(self) -> int:
-        return len(self.numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,21 +59,33 @@ class StoredStage:
     def marker(self) -> Path:
         return done_file(self.folder, self.name)
 
+    @property
+    def expected(self) -> range:
+        """The numbers of the parts that the stage, or its shard, has."""
+        return self.shard.parts(self.record.parts)
+
     @cached_property
-    def parts(self) -> StoredParts:
-        """The parts that are there. The folder is listed, as run.json could tell of any number of parts."""
-        expected = self.shard.parts(self.record.parts)
-        folder = self.folder / PARTS_FOLDER / self.name
-        there: set[int] = set()
-        foreign = []
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            found = _PART.fullmatch(path.name)
-            if found is not None and int(found[1]) in expected:
-                there.add(int(found[1]))
-            else:
-                foreign.append(str(path.relative_to(self.folder)))
-        damaged = [number for number in sorted(there) if self.part(number).read() is None]
-        return StoredParts(len(expected), sorted(there), damaged, foreign)
+    def _part_files(self) -> dict[str, int | None]:
+        """The files in the folder of the parts → the numbers of their parts; None for what belongs to none."""
+        found = {
+            path.name: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS_FOLDER / self.name).glob("*"))
+        }
+        numbers = {name: int(match[1]) if match else -1 for name, match in found.items()}
+        return {name: number if number in self.expected else None for name, number in numbers.items()}
+
+    @property
+    def foreign(self) -> list[str]:
+        return [f"{PARTS_FOLDER}/{self.name}/{name}" for name, number in self._part_files.items() if number is None]
+
+    @property
+    def parts(self) -> list[int]:
+        """The numbers of the parts that are there. The folder is listed, as run.json could tell of any number."""
+        return sorted({number for number in self._part_files.values() if number is not None})
+
+    @cached_property
+    def damaged(self) -> list[int]:
+        """Those of them that are not whole."""
+        return [number for number in self.parts if self.part(number).read() is None]
 
     def part(self, number: int) -> PartFiles:
         return PartFiles(self.folder, self.name, number)
@@ -141,7 +139,7 @@ def foreign_files(stored: list[StoredStage]) -> list[str]:
     paths = [*sorted(folder.glob("*")), *sorted(folder.glob(f"{PARTS_FOLDER}/*"))]
     paths += files_below(folder / SESSIONS_FOLDER)
     names = [name for path in paths if (name := path.relative_to(folder).as_posix()) not in own]
-    return [*names, *(name for stage in stored for name in stage.parts.foreign)]
+    return [*names, *(name for stage in stored for name in stage.foreign)]
 
 
 def _final_files(stored: StoredStage) -> Check:
@@ -157,21 +155,19 @@ def _final_files(stored: StoredStage) -> Check:
 
 
 def _parts(stored: StoredStage) -> Check:
-    parts = stored.parts
-    missing = parts.expected - parts.there
-    check = Check(stored.name, _PARTS_WHOLE, parts.there, "parts")
+    missing = len(stored.expected) - len(stored.parts)
+    check = Check(stored.name, _PARTS_WHOLE, len(stored.parts), "parts")
     is_needed = not stored.is_whole
-    if parts.damaged:
-        numbers = [stored.part(number).rows.name for number in parts.damaged]
+    if stored.damaged:
+        numbers = [stored.part(number).rows.name for number in stored.damaged]
         return check.damaged(f"{some(numbers)} damaged", stored.repair() if is_needed else stored.publish_again)
-    if missing and stored.record.finished and is_needed:
-        return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.repair())
     if not stored.record.finished:
         detail = f"{missing:,} are still to do" if missing else "the stage is not finished"
         return check.skipped(detail, Outcome.NOT_FINISHED, stored.repair())
-    if missing and stored.record.finished:
-        return check.skipped(f"{missing:,} of {parts.expected:,} are not kept", Outcome.NOT_KEPT)
-    return check
+    of_all = f"{missing:,} of {len(stored.expected):,} are"
+    if missing and is_needed:
+        return check.damaged(f"{of_all} missing", stored.repair())
+    return check.skipped(f"{of_all} not kept", Outcome.NOT_KEPT) if missing else check
 
 
 def _sessions(stored: StoredStage) -> Check:
@@ -186,9 +182,9 @@ def _sessions(stored: StoredStage) -> Check:
 
 def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
     check = Check(stored.name, _FROM_PARTS)
-    if stored.parts.damaged:
+    if stored.damaged:
         return check.skipped("parts are damaged")
-    if stored.parts.there < stored.parts.expected:
+    if len(stored.parts) < len(stored.expected):
         return check.skipped("parts are not kept", Outcome.NOT_KEPT)
     together = put_together(stored.folder, stored.name, stored.record)
     check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")

@@ -238,7 +238,7 @@ def test_a_quantity_has_one_unit_under_one_name_in_every_format(kind, neutral):
     for step, run in enumerate(runs):
         members.append((Member(step, SuiteModel("m", f"{step}", "s", step, None, ""), probe, run.folder), run))
     if len(suite := suite_table(members)):
-        tables += [*model_tables(suite, members, fitting=False), *(figure.table for figure in curves(suite, "p"))]
+        tables += [*model_tables(suite, members, brief=False), *(figure.table for figure in curves(suite, "p"))]
     units = defaultdict(dict)
     for table in tables:
         (document,) = json.loads(render([table], "json"))

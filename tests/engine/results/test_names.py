@@ -106,7 +106,7 @@ def told(runs):
     for i, (label, own) in enumerate(zip(labels(runs), runs, strict=True)):
         members.append((Member(i, SuiteModel("m", label, "s", i, None, ""), probe, own.folder), own))
     found = suite_table(members)
-    yield numbers(found), [numbers(own.figures) for own in model_tables(found, members, fitting=False)]
+    yield numbers(found), [numbers(own.figures) for own in model_tables(found, members, brief=False)]
     if len(found):
         yield [(numbers(own.plot.data), own.plot.data["category"].n_unique()) for own in curves(found, "p")]
     drawn = [[own for part in experiment(run.stage).sections(run) for own in part.figures if own.joint] for run in runs]

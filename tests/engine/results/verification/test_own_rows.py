@@ -12,7 +12,7 @@ from negengine.engine.results.verification.checks import Outcome
 from negengine.engine.results.verification.own_rows import can_repeat, check_own_rows
 from negengine.engine.results.verification.results import StoredStage
 from negengine.engine.runs.results import begun_stages
-from negengine.engine.text import table, table_cells, table_sources, table_text, text_lines
+from negengine.engine.text import table_cells, table_sources, table_text
 
 NFD = unicodedata.normalize("NFD", "nié")
 HEADER = "sentence,target,group,item\n"
@@ -32,7 +32,6 @@ PROBE = {
     "fractions.jsonl": [{"item": 51}, {"item": 51.5}],
     "ours.csv": "sentence,target,item,target_column,expected,text,pair\n"
     "A robin is a [MASK].,bird,a,b,c,d,e\nIt is [MASK].,red,f,g,h,i,j\n",
-    "twice.jsonl": ['{"sentence": "A robin is a [MASK].", "target": "bird", "target": "fish"}'],
 }
 PAIRS = {
     "ends.csv": 'good,bad\n"He smokes. ","\u3000He smoke."\n',
@@ -45,14 +44,6 @@ PAIRED["ours.csv"] = {"group": ["item", "target_column", "expected", "text"], "i
 _column_of = table_sources.column_of
 
 
-def whole(name, values):
-    return _column_of(name, [int(value) if isinstance(value, float) else value for value in values])
-
-
-def as_first(name, values):
-    return _column_of(name, values if values[0] is not None else [None] * len(values))
-
-
 def floats(name, values):
     return _column_of(name, [int(float(value)) if isinstance(value, int) else value for value in values])
 
@@ -63,18 +54,11 @@ def first_alike(table, _option, _given, obvious):
 
 # File → what is at fault: the module, what it has, and what stands there instead.
 FAULTS = {
-    "missing.csv": (table_cells, "MISSING", ("",)),
-    "spelled.csv": (table, "label", lambda column: column),
-    "pipes.csv": (table, "label", lambda column: column.str.replace_all("|", "/", literal=True)),
-    "error.csv": (table_cells, "ERRORS", ()),
     "case.csv": (own_table, "find_column", first_alike),
     "repeated.csv": (probe_columns, "repeats", lambda *_: False),
     "ids.jsonl": (table_sources, "column_of", floats),
-    "late.jsonl": (table_sources, "column_of", as_first),
-    "fractions.jsonl": (table_sources, "column_of", whole),
-    "twice.jsonl": (text_lines, "each_key_once", dict),
     "joined.csv": (table_text, "is_header", lambda *_: False),
-    "unpaired.csv": (table_cells, "MISSING", ("",)),
+    "missing.csv": (table_cells, "MISSING", ("",)),
 }
 
 
@@ -86,7 +70,7 @@ def checked(model, tmp_path):
         content = PROBE.get(name) or PAIRS[name]
         if not isinstance(content, str):
             plain = {"sentence": "A robin is a [MASK].", "target": "bird"}
-            content = "\n".join(row if isinstance(row, str) else json.dumps(plain | row) for row in content)
+            content = "\n".join(json.dumps(plain | row) for row in content)
         (tmp_path / name).write_text(content, "utf-8")
         run = (ng.probe if name in PROBE else ng.likelihood)(
             model, tmp_path / name, output=tmp_path / "run", progress=False, **PAIRED.get(name, {}), **options
@@ -97,19 +81,12 @@ def checked(model, tmp_path):
     return check
 
 
-REFUSED = ("error.csv", "twice.jsonl", "joined.csv", "unpaired.csv")  # without the fault
+REFUSED = ("error.csv", "joined.csv", "unpaired.csv")  # without the fault
 
 
-@pytest.mark.parametrize("name", [name for name in PROBE | PAIRS if name not in REFUSED])
-def test_the_program_as_it_is_reads_as_others_do(checked, name):
-    found = checked(name)
-    assert (found.outcome, found.detail) == (Outcome.OK, "")
-    assert found.n
-
-
-@pytest.mark.parametrize("name", [name for name in REFUSED if name != "twice.jsonl"])
-def test_rows_that_a_run_skipped_are_counted_by_others_too(checked, name):
-    found = checked(name, skip_bad=True)
+@pytest.mark.parametrize("name", PROBE | PAIRS)
+def test_the_program_as_it_is_reads_as_others_do_also_where_it_skips_rows(checked, name):
+    found = checked(name, skip_bad=name in REFUSED)
     assert (found.outcome, found.detail) == (Outcome.OK, "")
     assert found.n
 
