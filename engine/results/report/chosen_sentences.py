@@ -13,7 +13,7 @@ from ...library.run import Run
 from ...library.sentences import FAILED, FIRST, TEXTS
 from ...library.shown import Shown
 from ...views import Column, Table
-from .row_filters import Filter, Sorting, filtered, ordered
+from .row_filters import filtered, ordered, sorting
 
 _MOST_OWN = 4  # columns of a user's own that stand before the sentences
 YES_NO = ("yes", "no")  # a tick would say that something is right
@@ -24,15 +24,14 @@ def chosen(run: Run, where: Sequence[str] = (), *, failed: bool = False, sort: s
     """The sentences of a run that have what is asked for; a column or value that it lacks is an `InputError`."""
     pairs = run.pair_rows()
     every = run.for_people(run.sentence_rows() if pairs is None else pairs)
-    names = every.collect_schema().names()
-    rows = filtered(every, [Filter.parse(text, names) for text in where], run.folder)
+    rows = filtered(every, where, run.folder)
     if failed:
         judged = every.select(pl.col(FAILED).is_not_null().any())
         if not judged.collect().item():
             hint = f": {run.how_to_judge}" if run.how_to_judge else ""
             raise InputError(f"--failed: no sentence of {run.folder} is called right or wrong{hint}")
         rows = rows.filter(pl.col(FAILED))
-    return rows if sort is None else ordered(rows, Sorting.parse(sort, names), run.folder)
+    return rows if sort is None else ordered(rows, sort, run.folder)
 
 
 def first_columns(run: Run) -> list[str]:
@@ -82,7 +81,7 @@ class Examples(Shown):
             word = "target" if FIRST in self.rows.columns else "expected"
             ranked = self.rows["rank"].null_count() < len(self.rows)
             columns.append(Column(f"{word} (rank)", "expected", beside="rank") if ranked else Column(word, "expected"))
-        sorted_by = Sorting.parse(self.sort or "", self.rows.columns).column
+        sorted_by, _ = sorting(self.sort or "", self.rows.columns)
         known = [name for name in ("logprob", sorted_by) if name in self.rows.columns]
         shown = {name for column in columns for name in (column.value, column.beside)}
         for name in dict.fromkeys(known):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import polars as pl
 
@@ -18,116 +18,102 @@ def holds(column: pl.Expr, text: str) -> pl.Expr:
 
 
 _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
-    "!=": lambda column, value: column.ne_missing(value),
+    "=": pl.Expr.eq,
+    "!=": pl.Expr.ne_missing,
     ">=": pl.Expr.ge,
     "<=": pl.Expr.le,
     ">": pl.Expr.gt,
     "<": pl.Expr.lt,
     "~": holds,
 }
-SIGNS = ("=", *_COMPARED)
-_SIGNS = re.compile("|".join(sorted(SIGNS, key=len, reverse=True)))
+_SIGNS = re.compile("|".join(sorted(_COMPARED, key=len, reverse=True)))
 
 
-class Filter(NamedTuple):
+class _Filter(NamedTuple):
     """What the rows must have in one column: `~` for a text that holds the value, in lower or upper case."""
 
     column: str
-    sign: Literal["=", "!=", "<", "<=", ">", ">=", "~"]
+    sign: str
     value: str
 
     @classmethod
-    def parse(cls, text: str, columns: Sequence[str], option: str = "--where") -> "Filter":
+    def parse(cls, text: str, columns: Sequence[str]) -> "_Filter":
         """What a person writes as COLUMN=VALUE. A sign may be in a column's name: the longest known name counts."""
-        found = [(literal(text[: at.start()]), at[0], text[at.end() :]) for at in _SIGNS.finditer(text) if at.start()]
+        signs = (at for at in _SIGNS.finditer(text) if at.start())
+        found = [cls(literal(text[: at.start()]), at[0], text[at.end() :]) for at in signs]
         if not found:
-            raise InputError(f"{option} {text}: give COLUMN=VALUE, such as gender=f, or 'rank>5'")
-        return cls(*max((own for own in found if own[0] in columns), key=lambda own: len(own[0]), default=found[0]))  # type: ignore[arg-type]  # a sign
+            raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f, or 'rank>5'")
+        return max((own for own in found if own.column in columns), key=lambda own: len(own.column), default=found[0])
+
+    def __str__(self) -> str:
+        return f"--where {self.column}{self.sign}{self.value}"
+
+    def condition(self, kind: pl.DataType) -> pl.Expr:
+        """For a column of this type; a value of another type is an `InputError`."""
+        column, value = pl.col(self.column), cast("Any", self.value)
+        if self.sign == "~" and kind != pl.String:
+            raise InputError(f"{self}: {self.column} is not a text; give =, <, or >")
+        if kind == pl.Boolean:
+            if value not in {"true", "false"}:
+                raise InputError(f"{self}: give true or false")
+            value = value == "true"
+        elif kind.is_numeric():
+            try:
+                column, value = column.cast(pl.Float64), float(value)
+            except ValueError:
+                raise InputError(f"{self}: give a number") from None
+        if kind == pl.List(pl.String):  # several words in one cell
+            if self.sign not in {"=", "!="}:
+                raise InputError(f"{self}: {self.column} is a list; give = or !=")
+            has = column.list.contains(value)
+            return has if self.sign == "=" else ~has.fill_null(value=False)
+        return _COMPARED[self.sign](column, value)
 
 
-class Sorting(NamedTuple):
-    """By which column rows are sorted, the smallest first, or the largest."""
+def filtered(rows: pl.LazyFrame, where: Sequence[str], place: object) -> pl.LazyFrame:
+    """The rows that all filters let through: of several values of one column with `=`, they must have one.
 
-    column: str
-    descending: bool = False
-
-    @classmethod
-    def parse(cls, text: str, columns: Sequence[str]) -> "Sorting":
-        """What a person writes as COLUMN, or as -COLUMN for the largest first; a column's own name comes before."""
-        descends = text.startswith("-") and text not in columns
-        return cls(literal(text[descends:]), descends)
-
-
-def filtered(rows: pl.LazyFrame, wanted: Sequence[Filter], place: object, option: str = "--where") -> pl.LazyFrame:
-    """The rows that all filters let through; `place` is what messages say of them, such as the run's folder.
-
-    Raises InputError for a column or a value that the rows do not have.
+    `place` is what messages say of the rows, such as the run's folder. Raises InputError for a column or a value that
+    the rows do not have.
     """
     schema = rows.collect_schema()
-    found = conditions(schema, wanted, place, option)
-    for one in wanted:
-        if one.sign == "=" and schema[one.column] in (pl.String, pl.List(pl.String)):
-            _known_value(rows, one, place, option)
-    return rows.filter(*found) if found else rows
-
-
-def conditions(schema: pl.Schema, wanted: Sequence[Filter], place: object, option: str = "--where") -> list[pl.Expr]:
-    """What rows of these columns must be: of several values of one column with `=`, they must have one.
-
-    Raises InputError for a column that they do not have, or a value of another type.
-    """
     equal: dict[str, list[pl.Expr]] = {}
     others = list[pl.Expr]()
-    for one in wanted:
-        own = _condition(schema, one, place, option)
-        (equal.setdefault(one.column, []) if one.sign == "=" else others).append(own)
-    return [*map(pl.any_horizontal, equal.values()), *others]
+    for text in where:
+        one = _Filter.parse(text, schema.names())
+        _refuse_unknown(one.column, schema, str(one), place)
+        condition = one.condition(schema[one.column])
+        (equal.setdefault(one.column, []) if one.sign == "=" else others).append(condition)
+        if one.sign == "=" and schema[one.column] in (pl.String, pl.List(pl.String)):
+            _refuse_unknown_value(rows, one, place)
+    return rows.filter(*map(pl.any_horizontal, equal.values()), *others) if where else rows
 
 
-def ordered(rows: pl.LazyFrame, by: Sorting, place: object, option: str = "--sort") -> pl.LazyFrame:
+def sorting(text: str, columns: Sequence[str]) -> tuple[str, bool]:
+    """The column that a person writes as COLUMN, or as -COLUMN for the largest first, and whether these come first."""
+    descends = text.startswith("-") and text not in columns  # a column's own name counts before
+    return literal(text[descends:]), descends
+
+
+def ordered(rows: pl.LazyFrame, by: str, place: object) -> pl.LazyFrame:
     """The rows in an order; those without a value in its column are the last."""
-    known(by.column, rows.collect_schema().names(), f"{option} {by.column}", place)
-    return rows.sort(by.column, descending=by.descending, nulls_last=True, maintain_order=True)
+    schema = rows.collect_schema()
+    column, descends = sorting(by, schema.names())
+    _refuse_unknown(column, schema, f"--sort {column}", place)
+    return rows.sort(column, descending=descends, nulls_last=True, maintain_order=True)
 
 
-def known(name: str, names: Sequence[str], said: str, place: object) -> None:
-    """Raises InputError if rows with these columns do not have this one; `said` is what asks for it."""
-    if name not in names:
-        hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
+def _refuse_unknown(column: str, schema: pl.Schema, said: str, place: object) -> None:
+    if column not in schema:
+        hint = did_you_mean(column, schema.names()) or f"its columns are {', '.join(schema)}"
         raise InputError(f"{said}: the sentences of {place} have no such column: {hint}".rstrip())
 
 
-def _known_value(rows: pl.LazyFrame, wanted: Filter, place: object, option: str) -> None:
+def _refuse_unknown_value(rows: pl.LazyFrame, wanted: _Filter, place: object) -> None:
     words = pl.col(wanted.column).explode() if rows.collect_schema()[wanted.column] == pl.List else wanted.column
     known = rows.select(words).unique(maintain_order=True).drop_nulls().collect().to_series().to_list()
     if wanted.value not in known:
         near = did_you_mean(wanted.value, known)
         few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
         hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
-        raise InputError(f"{option} {''.join(wanted)}: {place} does not have it: {hint}".rstrip())
-
-
-def _condition(schema: pl.Schema, wanted: Filter, place: object, option: str) -> pl.Expr:
-    name, sign, text = wanted
-    said, value = f"{option} {''.join(wanted)}", cast("Any", text)
-    known(name, schema.names(), said, place)
-    column, kind = pl.col(name), schema[name]
-    if sign == "~":
-        if kind != pl.String:
-            raise InputError(f"{said}: {name} is not a text; give =, <, or >")
-        return _COMPARED["~"](column, value)
-    if kind == pl.Boolean:
-        if text not in {"true", "false"}:
-            raise InputError(f"{said}: give true or false")
-        value = text == "true"
-    elif kind.is_numeric():
-        try:
-            column, value = column.cast(pl.Float64), float(text)
-        except ValueError:
-            raise InputError(f"{said}: give a number") from None
-    if kind == pl.List(pl.String):  # several words in one cell
-        if sign not in {"=", "!="}:
-            raise InputError(f"{said}: {name} is a list; give = or !=")
-        has = column.list.contains(value)
-        return has if sign == "=" else ~has.fill_null(value=False)
-    return column == value if sign == "=" else _COMPARED[sign](column, value)
+        raise InputError(f"{wanted}: {place} does not have it: {hint}".rstrip())

@@ -67,9 +67,8 @@ class StoredStage:
     @cached_property
     def _part_files(self) -> dict[str, int | None]:
         """The files in the folder of the parts → the numbers of their parts; None for what belongs to none."""
-        found = {
-            path.name: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS_FOLDER / self.name).glob("*"))
-        }
+        folder = self.folder / PARTS_FOLDER / self.name
+        found = {path.name: _PART.fullmatch(path.name) for path in sorted(folder.glob("*"))}
         numbers = {name: int(match[1]) if match else -1 for name, match in found.items()}
         return {name: number if number in self.expected else None for name, number in numbers.items()}
 
