@@ -18,7 +18,7 @@ from ..library.run import Run
 from ..library.shown import Shown
 from ..runs import merge as merging
 from ..runs.divided import DividedRun, State, default_output, divided_run, find_shards
-from ..runs.progress import Reporter
+from ..runs.progress import Reporter, duration
 from ..runs.results import begun_stages, resume_hint
 from ..views import Column, Table
 
@@ -83,22 +83,21 @@ class ShardsStatus(Shown):
 
     def tables(self) -> list[Table]:
         rows = [
-            (
-                str(one.shard),
-                str(one.state),
-                "" if one.parts is None else f"{one.done:,} of {one.parts:,}",
-                one.holder or "",
-                "" if one.seconds_left is None else _duration(one.seconds_left),
-                "" if one.last is None else f"{_duration(max((self.now - one.last).total_seconds(), 0))} ago",
-                str(one.folder),
-            )
+            {
+                "shard": str(one.shard),
+                "state": str(one.state),
+                "parts": "" if one.parts is None else f"{one.done:,} of {one.parts:,}",
+                "by": one.holder or "",
+                "left": "" if one.seconds_left is None else duration(one.seconds_left),
+                "last": "" if one.last is None else f"{duration(max((self.now - one.last).total_seconds(), 0))} ago",
+                "folder": str(one.folder),
+            }
             for one in self.run.shards
         ]
-        names = ("shard", "state", "parts", "by", "left", "last", "folder")
-        frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+        frame = pl.DataFrame(rows)
         columns = [
             Column("changed" if name == "last" else name, name, wrap=name in {"by", "folder"})
-            for name in names
+            for name in frame.columns
             if name in {"shard", "state", "folder"} or (frame[name] != "").any()
         ]
         return [Table(f"Shards of {self.run.stage or 'a run that has not begun'}", frame, columns)]
@@ -157,11 +156,3 @@ def shards_status(shards: Sequence[str | Path]) -> ShardsStatus:
     except InputError:
         output = None
     return ShardsStatus(divided_run(folders, stages()), output, datetime.now(UTC))
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if whole >= 2 * size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"

@@ -80,11 +80,11 @@ class Meter:
         if self.sentences:
             words.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if self._end:
-            words.append(f"{self._end} {_duration(self._clock() - self._start)}")
+            words.append(f"{self._end} {duration(self._clock() - self._start)}")
         elif not self.sentences:
             words.append(self._preparing)
         elif here > 0 and self.done < self.total and seconds >= _FORETELLS:
-            words.append(f"{_duration((self.total - self.done) * seconds / here)} left")
+            words.append(f"{duration((self.total - self.done) * seconds / here)} left")
         return ", ".join(words)
 
     @property
@@ -194,7 +194,8 @@ class Reporter:
             yield _BarMeter(progress, what, total, done, unit, self._clock)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Such as `3 min 05 s`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
