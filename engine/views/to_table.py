@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import NamedTuple
 
 import polars as pl
 from rich.cells import cell_len
@@ -37,6 +37,32 @@ def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:
     return drawn
 
 
+class _Shown(NamedTuple):
+    """A column as a terminal shows it."""
+
+    column: Column
+    is_word: bool
+    texts: Sequence[str]
+    least: int  # its width by its longest word; figures have one line each
+    whole: int  # its width with its whole text
+
+    @classmethod
+    def of(cls, column: Column, table: Table, texts: Sequence[str]) -> "_Shown":
+        is_word = is_text(column, table)
+        words = (min(cell_len(word), _FOLDED) for text in texts for word in text.split())
+        longest = words if is_word and column.wrap else map(cell_len, texts)
+        least = max([*map(cell_len, with_unit(column).split()), *longest], default=0)
+        # A unit may stand below the heading.
+        return cls(column, is_word, texts, least, max(least, cell_len(column.heading), *map(cell_len, texts)))
+
+    def is_constant(self, table: Table) -> bool:
+        """Whether it holds words or counts with the same text in all of at least two rows."""
+        if self.column.value is None or len(self.texts) < 2 or len({*self.texts}) > 1:
+            return False
+        kind = table.frame.schema[self.column.value]  # results are shown even if all are the same
+        return kind == pl.String or (kind.is_integer() and self.column.names == (self.column.value,))
+
+
 def _drawn(table: Table, width: int) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
@@ -44,45 +70,23 @@ def _drawn(table: Table, width: int) -> Group:
     Words of headings, and figures, are never cut.
     """
     rows = cells(table)
-    constant = _constant(table, rows)
-    same = ([printable(table.columns[i].heading), rows[0][i]] for i in constant if rows[0][i])
+    every = [_Shown.of(column, table, [row[i] for row in rows]) for i, column in enumerate(table.columns)]
+    constant = [own for own in every if own.is_constant(table)]
+    constant = constant if len(every) - len(constant) > 1 else []
+    same = ([printable(own.column.heading), own.texts[0]] for own in constant if own.texts[0])
     said = ", ".join(": ".join(filter(None, own)) for own in same)
     notes = [*filter(None, [said]), *map(printable, table.told)]
-    kept = [i for i in range(len(table.columns)) if i not in constant]
-    columns = [table.columns[i] for i in kept]
-    words = [is_text(column, table) for column in columns]
-    lines = [[row[i] for i in kept] for row in rows]
-    least, whole = _widths(columns, words, lines)
     drawn: list[RichTable] = []
-    for piece in _pieces(least, words, width):
+    for piece in _pieces([own for own in every if own not in constant], width):
         one = RichTable()
-        fitted = _fitted([least[i] for i in piece], [whole[i] for i in piece], width)
-        for i, own in zip(piece, fitted, strict=True):
-            heading, fixed = Text(with_unit(columns[i]), no_wrap=False), not columns[i].wrap
-            side: Literal["left", "right"] = "left" if words[i] else "right"
-            one.add_column(heading, justify=side, no_wrap=fixed, overflow="fold", width=own)
-        for row, ends in zip(lines, section_ends(table), strict=True):
-            one.add_row(*(Text(row[i]) for i in piece), end_section=ends)
+        for own, fitted in zip(piece, _fitted(piece, width), strict=True):
+            heading, side = Text(with_unit(own.column), no_wrap=False), "left" if own.is_word else "right"
+            one.add_column(heading, justify=side, no_wrap=not own.column.wrap, overflow="fold", width=fitted)
+        for *texts, ends in zip(*(own.texts for own in piece), section_ends(table), strict=True):
+            one.add_row(*map(Text, texts), end_section=ends)
         drawn.append(one)
     title = [Text(printable(table.title), style="table.title")] if table.title else []
     return Group(*title, *drawn, *(Text(note, style="table.caption") for note in notes))
-
-
-def _widths(
-    columns: Sequence[Column], words: Sequence[bool], rows: Sequence[Sequence[str]]
-) -> tuple[list[int], list[int]]:
-    """How wide each column is at least, by its longest word (figures have one line each), and with its whole text."""
-    least, whole = [], []
-    for i, column in enumerate(columns):
-        heading = with_unit(column)
-        lines = [row[i] for row in rows]
-        is_broken = column.wrap and words[i]
-        longest = (min(cell_len(word), _FOLDED) for line in lines for word in line.split())
-        least.append(
-            max([*map(cell_len, heading.split()), *(longest if is_broken else map(cell_len, lines))], default=0)
-        )
-        whole.append(max(least[i], cell_len(column.heading), *map(cell_len, lines)))  # a unit may stand below it
-    return least, whole
 
 
 def _total(widths: Iterable[int]) -> int:
@@ -90,38 +94,28 @@ def _total(widths: Iterable[int]) -> int:
     return sum(own + 3 for own in widths) + 1
 
 
-def _pieces(least: Sequence[int], words: Sequence[bool], width: int) -> list[list[int]]:
+def _pieces(columns: Sequence[_Shown], width: int) -> list[list[_Shown]]:
     """The columns of each piece; one piece if all fit beside each other."""
-    if _total(least) <= width:
-        return [list(range(len(least)))]
-    named = max(1, list(words).index(False) if False in words else 1)
-    while named > 1 and _total(least[:named]) > width // 2:
-        named -= 1
-    found = [list(range(named))]
-    for i in range(named, len(least)):
-        if len(found[-1]) > named and _total(least[own] for own in (*found[-1], i)) > width:
-            found.append(list(range(named)))
-        found[-1].append(i)
+    if _total(own.least for own in columns) <= width:
+        return [[*columns]]
+    first_figure = next((i for i, own in enumerate(columns) if not own.is_word), 1)
+    named = list(columns[: max(1, first_figure)])
+    while len(named) > 1 and _total(own.least for own in named) > width // 2:
+        named.pop()
+    found = [[*named]]
+    for column in columns[len(named) :]:
+        if len(found[-1]) > len(named) and _total(own.least for own in (*found[-1], column)) > width:
+            found.append([*named])
+        found[-1].append(column)
     return found
 
 
-def _fitted(least: Sequence[int], whole: Sequence[int], width: int) -> list[int]:
+def _fitted(columns: Sequence[_Shown], width: int) -> list[int]:
     """The width of each column: whole, or the widest ones narrower until the table fits, none below its least."""
-    widths = [min(most, max(own, width)) for own, most in zip(least, whole, strict=True)]
-    while _total(widths) > width and (reducible := [i for i, own in enumerate(least) if widths[i] > own]):
+    widths = [min(own.whole, max(own.least, width)) for own in columns]
+    while _total(widths) > width and (reducible := [i for i, own in enumerate(columns) if widths[i] > own.least]):
         widths[max(reducible, key=lambda i: widths[i])] -= 1
     return widths
-
-
-def _constant(table: Table, rows: Sequence[Sequence[str]]) -> list[int]:
-    """The columns of words or counts with the same text in all of at least two rows; none if one would be left."""
-    same = []
-    for i, column in enumerate(table.columns):
-        if column.value is not None and len(rows) > 1 and len({row[i] for row in rows}) == 1:
-            kind = table.frame.schema[column.value]  # results are shown even if all are the same
-            if kind == pl.String or (kind.is_integer() and column.names == (column.value,)):
-                same.append(i)
-    return same if len(table.columns) - len(same) > 1 else []
 
 
 FORMAT = Format(to_terminal)
