@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from rich.cells import cell_len
@@ -80,8 +80,8 @@ def _drawn(table: Table, width: int) -> Group:
     for piece in _pieces([own for own in every if own not in constant], width):
         one = RichTable()
         for own, fitted in zip(piece, _fitted(piece, width), strict=True):
-            heading, side = Text(with_unit(own.column), no_wrap=False), "left" if own.is_word else "right"
-            one.add_column(heading, justify=side, no_wrap=not own.column.wrap, overflow="fold", width=fitted)
+            how: dict[str, Any] = {"justify": "left" if own.is_word else "right", "no_wrap": not own.column.wrap}
+            one.add_column(Text(with_unit(own.column), no_wrap=False), overflow="fold", width=fitted, **how)
         for *texts, ends in zip(*(own.texts for own in piece), section_ends(table), strict=True):
             one.add_row(*map(Text, texts), end_section=ends)
         drawn.append(one)
