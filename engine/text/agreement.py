@@ -16,7 +16,7 @@ import msgspec
 
 from ..basics.errors import InputError
 from ..basics.reading import exists
-from .sentences import Capitals, checked_capitals, title
+from .sentences import Capitals, title
 from .toml_file import TomlFile
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
@@ -74,11 +74,12 @@ def _longest(word: str, beginnings: Sequence[str]) -> int:
     return max((len(beginning) for beginning in beginnings if word.startswith(beginning)), default=0)
 
 
-Texts = Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...], msgspec.Meta(max_length=2000)]
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Texts = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=2000)]
 
 
 class _Elisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    words: Annotated[dict[str, Annotated[str, msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)]
+    words: Annotated[dict[str, _Text], msgspec.Meta(min_length=1)]
     before: Annotated[Texts, msgspec.Meta(min_length=1)]
     unless: Texts = ()
 
@@ -115,33 +116,34 @@ class Agreement:
     capitals: Capitals = ()
 
 
+class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of the file."""
+
+    elision: tuple[_Elisions, ...] = ()
+    article: tuple[Article, ...] = ()
+    capitals: dict[_Text, _Text] = {}
+
+
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     """The rules of a lexicon, none without the file; InputError for a bad rule, or a gender that is not there."""
     path = folder / "agreement.toml"
     if not exists(path):
         return Agreement()
     file = TomlFile.read(path)
-    file.refuse_unknown(("elision", "article", "capitals"), "[[elision]], [[article]], [capitals]")
-    articles = file.convert("article", Article)
-    for number, article in enumerate(articles):
+    told = file.whole(_Rules)
+    for number, article in enumerate(told.article):
         if article.gender and article.gender not in genders:
             raise InputError(
                 f"{file.line('article', number, 'gender')}: pronouns.txt has no gender {article.gender!r}, it has "
                 f"{', '.join(genders)}"
             )
     found: dict[str, tuple[tuple[str, Beginnings], ...]] = {}
-    for number, rule in enumerate(file.convert("elision", _Elisions)):
+    for number, rule in enumerate(told.elision):
         for word, form in rule.words.items():
             if not word.isalpha() or word != word.lower() or " " in form or not form.isprintable():
                 where = file.line("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
             found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
     elisions = tuple(Elision(word, forms) for word, forms in found.items())
-    table = file.document.get("capitals", {})
-    if not isinstance(table, dict):
-        raise InputError(f"{file.line('capitals')}: capitals must be a table [capitals]")
-    try:
-        capitals = checked_capitals(table)
-    except ValueError as error:
-        raise InputError(f"{file.line('capitals')}: {error}") from None
-    return Agreement(elisions, tuple(articles), capitals)
+    capitals = tuple(sorted(told.capitals.items(), key=lambda own: -len(own[0])))
+    return Agreement(elisions, told.article, capitals)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..basics.errors import InputError
 from .keys import checked_seed, string_keys
-from .pattern import MASK, Hole, Pattern
+from .pattern import MASK, Pattern
 from .token_ids import Bucket, in_buckets, n_sentences
 from .tokenizer import MaskTokenizer
 
@@ -77,10 +77,6 @@ class SlotwiseComposer:
     proved: int = 0  # how many sentences were compared with the tokenizer's
     slotwise: bool = True  # whether sentences are put together instead of being tokenized
     reason: str = ""
-
-    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
-        """The number of tokens of each sentence, int32 [n]."""
-        return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
         """The number of tokens of the longest sentence of the fillers `used` (slot → int64 [m]), by default of all."""
@@ -200,24 +196,25 @@ class WholeSentenceComposer:
     slotwise: bool = False
     proved: int = 0
 
+    @cached_property
+    def spelled(self) -> list[list[str]]:  # what can fill each hole
+        mask = [self.tokenizer.mask_token]
+        return [
+            mask if hole.slot == MASK else [hole.spell(word) for word in self.fillers[hole.slot]]
+            for hole in self.pattern.holes
+        ]
+
     def texts(self, fillers: Mapping[str, NDArray[np.int64]]) -> list[str]:
         words = {slot: [self.fillers[slot][i] for i in fillers[slot]] for slot in self.pattern.slots}
         rows = ({slot: column[row] for slot, column in words.items()} for row in range(n_sentences(fillers)))
         return [self.pattern.text(row, self.tokenizer.mask_token) for row in rows]
 
-    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
-        return np.array([len(ids) for ids in self.tokenizer.encode(self.texts(fillers))], dtype=np.int32)
-
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
         # An upper bound: a token covers at least one byte, or marks the start of a word.
-        used = used or {}
-        most = self.tokenizer.most_tokens
-        words = {
-            slot: [fillers[i] for i in used[slot]] if slot in used else fillers
-            for slot, fillers in self.fillers.items()
-        }
-        holes = [hole for hole in self.pattern.holes if hole.slot != MASK]
-        bound = sum(most([hole.spell(word) for word in words[hole.slot]]) for hole in holes)
+        used, most, bound = used or {}, self.tokenizer.most_tokens, 0
+        for hole, words in zip(self.pattern.holes, self.spelled, strict=True):
+            if hole.slot != MASK:
+                bound += most([words[i] for i in used[hole.slot]] if hole.slot in used else words)
         fixed = most([self.pattern.fill([" "] * len(self.pattern.holes))])
         return self.tokenizer.n_special_tokens() + fixed + bound + 1  # the mask
 
@@ -234,20 +231,14 @@ class _NotSlotwiseError(Exception):
 
 def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
     """Find the span of each hole: fill it with every filler, and the other holes with their first one."""
-    tokenizer, pattern = whole.tokenizer, whole.pattern
-
-    def spelled(hole: Hole) -> list[str]:
-        if hole.slot == MASK:
-            return [tokenizer.mask_token]
-        return [hole.spell(filler) for filler in whole.fillers[hole.slot]]
-
-    base = [spelled(hole)[0] for hole in pattern.holes]
+    tokenizer, pattern, words = whole.tokenizer, whole.pattern, whole.spelled
+    base = [own[0] for own in words]
     text = pattern.fill(base)
     [template] = tokenizer.encode_masked([text])
     mask = template.tolist().index(tokenizer.mask_id)
     spans: list[Span] = []
     for i, hole in enumerate(pattern.holes):
-        texts = [pattern.fill([*base[:i], word, *base[i + 1 :]]) for word in spelled(hole)]
+        texts = [pattern.fill([*base[:i], word, *base[i + 1 :]]) for word in words[i]]
         span = Span.where_different(hole.slot, tokenizer.encode_masked(texts))
         if not span.tokens.size:  # one filler only, or the mask
             continue
@@ -273,12 +264,8 @@ def _unlike(
 
 def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
     """The slots of neighbouring holes whose fillers can be in one token: nothing between them ends a token."""
-    tokenizer, pattern = whole.tokenizer, whole.pattern
+    tokenizer, pattern, words = whole.tokenizer, whole.pattern, whole.spelled
     slots = [hole.slot for hole in pattern.holes]
-    words = [
-        [tokenizer.mask_token] if hole.slot == MASK else [hole.spell(word) for word in whole.fillers[hole.slot]]
-        for hole in pattern.holes
-    ]
     base, found = [own[0] for own in words], list[tuple[str, str]]()
     for i, between in enumerate(pattern.pieces[1:-1]):
         if MASK in slots[i : i + 2] or slots[i] == slots[i + 1]:  # one filler twice is compared with every filler

@@ -51,11 +51,11 @@ class Rules:
     def _entries(self) -> Mapping[str, Mapping[str, str]]:  # name of a file → entry → file and line
         folder = self.language.folder
         paths = [path for name in ("names_*", "professions*", "slot_*") for path in paths_in(folder, f"{name}.txt")]
-        paths.append(folder / self.language.file.verbs)
+        paths.append(folder / self.language.file.content.verbs)
         return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
 
     def _of_slot(self, slot: str) -> str:
-        if slot in self.language.file.slots:
+        if slot in self.language.file.content.slots:
             return self.language.file.toml.line("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
 
@@ -83,11 +83,9 @@ class Rules:
         verbs = {*self.language.lexicon.verbs, *self.language.lexicon.mask_forms}
         for slot, words in self.language.lexicon.lists.items():
             if both := [word for word in words if word in verbs]:
-                yield _problem(
-                    self._of_slot(slot),
-                    f"{some(both)} of {{{slot}}} are verbs of {self.language.file.verbs}, too: a sentence can have "
-                    "one twice; remove them from one of the two",
-                )
+                said = f"{some(both)} of {{{slot}}} are verbs of {self.language.file.content.verbs}, too"
+                more = "a sentence can have one twice; remove them from one of the two"
+                yield _problem(self._of_slot(slot), f"{said}: {more}")
 
     def _patterns(self) -> Iterator[Finding]:
         patterns = self.language.patterns
@@ -128,8 +126,7 @@ class Rules:
 
     def of_pattern(self, pattern: Pattern) -> str:
         file = self.language.file
-        names = [table.get("name") for table in file.toml.tables("pattern")]
-        return file.line(names.index(pattern.name))
+        return file.line([own.name for own in file.content.pattern].index(pattern.name))
 
     def _characters(self) -> Iterator[Finding]:
         """Accents that are characters of their own, and two kinds of apostrophes: tokenizers tell them apart."""

@@ -127,24 +127,24 @@ def _or_bundled(folder: Path, file: str) -> Path:
 
 def _read_pronouns(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Label of a gender → pronoun, and name of a gender → its label."""
-    path = _or_bundled(folder, "pronouns.txt")
-    entries = _read(path)
-    found = {}
-    for entry in entries:
-        gender, pronoun = _gender_and_form(entry)
-        if gender in found:
-            raise InputError(f"{entry.location}: {gender!r} is there twice; remove one of the two lines")
-        found[gender] = pronoun
+    found = _by_gender(_read(_or_bundled(folder, "pronouns.txt")))
     initials = {gender[0] for gender in found}
     labels = {gender: gender[0] if len(initials) == len(found) else gender for gender in found}
     return {labels[gender]: pronoun for gender, pronoun in found.items()}, labels
 
 
-def _gender_and_form(entry: Located) -> tuple[str, str]:
-    gender, equals, form = (part.strip() for part in entry.text.partition("="))
-    if not equals or not gender.isidentifier() or not form:
-        raise InputError(f"{entry.location}: {entry.text!r} is not of the form `GENDER = word`, as in `female = she`")
-    return gender, form
+def _by_gender(entries: Sequence[Located]) -> dict[str, str]:
+    """Name of a gender → its word, of lines such as `female = she`."""
+    found = dict[str, str]()
+    for entry in entries:
+        gender, equals, form = (part.strip() for part in entry.text.partition("="))
+        if not equals or not gender.isidentifier() or not form:
+            said = f"{entry.text!r} is not of the form `GENDER = word`, as in `female = she`"
+            raise InputError(f"{entry.location}: {said}")
+        if gender in found:
+            raise InputError(f"{entry.location}: {gender!r} is there twice; remove one of the two lines")
+        found[gender] = form
+    return found
 
 
 def _refuse_other_genders(folder: Path, stem: str, labels: Mapping[str, str]) -> None:
@@ -192,9 +192,8 @@ def _checked_professions(path: Path, articles: Sequence[str]) -> list[Located]:
 
 def _read_verbs(path: Path) -> dict[str, tuple[str, ...]]:
     """Form in the context → the forms at the mask."""
-    found: dict[str, tuple[str, ...]] = {}
-    first: dict[str, str] = {}
-    for entry in _read(path):
+    found, entries = dict[str, tuple[str, ...]](), _read(path)
+    for entry in entries:
         verb, equals, given = (part.strip() for part in entry.text.partition("="))
         accepted = tuple(form.strip() for form in given.split(",")) if equals else (verb,)
         if not verb or not all(accepted) or "=" in given:
@@ -204,9 +203,8 @@ def _read_verbs(path: Path) -> dict[str, tuple[str, ...]]:
             )
         if len(set(accepted)) < len(accepted):
             raise InputError(f"{entry.location}: {entry.text!r} has a form twice; remove one of the two")
-        if verb in found:
-            raise InputError(f"{entry.location}: {verb!r} is also in {first[verb]}; remove one of the two")
-        found[verb], first[verb] = accepted, entry.location
+        found[verb] = accepted
+    _distinct([Located(entry.text.partition("=")[0].strip(), entry.location) for entry in entries])
     return found
 
 
@@ -227,8 +225,8 @@ def _read_own_slots(
         if "=" not in entries[0].text:
             lists[slot] = _texts(entries)
             continue
-        by_gender = dict(_gender_and_form(entry) for entry in entries)
-        if set(by_gender) != set(labels) or len(by_gender) != len(entries):
+        by_gender = _by_gender(entries)
+        if set(by_gender) != set(labels):
             raise InputError(f"{path}: one line `GENDER = form` is needed for each of {', '.join(labels)}")
         forms[slot] = {labels[gender]: (by_gender[gender],) for gender in labels}
     return forms, lists

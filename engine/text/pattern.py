@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
@@ -168,31 +168,24 @@ class PatternSet:
 
     @property
     def sha256(self) -> str:  # hexadecimal digest of the patterns, their order, and the rules that apply
-        content: list[object] = [[own.name, own.role, own.context, own.target] for own in self.all]
-        content += [rules for rules in (self._rules(), *self._spelling().items()) if rules]
+        kept = self.to_json()
+        content = kept["patterns"] + ([kept["elisions"]] if "elisions" in kept else [])
+        content += [(name, kept[name]) for name in ("capitals", "between") if name in kept]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
-    def _rules(self) -> list[Any]:
-        """The rules of elision that apply to a hole, as JSON values."""
-        used = dict.fromkeys(hole.elision for pattern in self.all for hole in pattern.holes if hole.elision)
-        return cast("list[Any]", msgspec.to_builtins([*used]))
-
-    def _spelling(self) -> dict[str, Any]:
-        """What else decides how the sentences are written, where it is not the usual: as JSON values."""
-        first = self.selecting
-        capitals = {"capitals": [list(own) for own in first.capitals]} if first.capitals else {}
-        return capitals if first.between is None else {**capitals, "between": first.between}
-
     def to_json(self) -> dict[str, Any]:
-        """The set as it is kept in run.json."""
-        patterns = [[pattern.name, str(pattern.role), pattern.context, pattern.target] for pattern in self.all]
-        content: dict[str, Any] = {"name": self.name, "patterns": patterns}
-        if rules := self._rules():
-            content["elisions"] = rules
-        content |= self._spelling()
-        if self.published and not self.bundled:
-            content["published"] = msgspec.to_builtins(self.published)
-        return content
+        """The set as it is kept in run.json, with the rules of elision that apply to a hole."""
+        first = self.selecting
+        kept = _Kept(
+            self.name,
+            [(own.name, own.role, own.context, own.target) for own in self.all],
+            tuple(dict.fromkeys(hole.elision for own in self.all for hole in own.holes if hole.elision)),
+            list(first.capitals),
+            first.between,
+            () if self.bundled else self.published,
+        )
+        found: dict[str, Any] = msgspec.to_builtins(kept)
+        return found
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "PatternSet":
@@ -208,7 +201,7 @@ class PatternSet:
         return cls(kept.name, selecting, tuple(scored), kept.published)
 
 
-class _Kept(msgspec.Struct):
+class _Kept(msgspec.Struct, omit_defaults=True):
     """A pattern set in run.json: name, role, context and target of each pattern, and how the language writes them."""
 
     name: str

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -24,7 +25,7 @@ _OTHER_SPACES = "\u00a0\u202f\u3000"  # before a French sign, and between Chines
 def load_patterns(source: str | Path | None = None, slots: Collection[str] = SLOTS) -> PatternSet:
     """Read a pattern set without its words, by default the paper's; `slots` may stand in braces beside its own."""
     file = PatternFile.read(source)
-    known = [*slots, *(slot for slot in file.slots if slot not in slots)]
+    known = [*slots, *(slot for slot in file.content.slots if slot not in slots)]
     return file.patterns(known)
 
 
@@ -35,57 +36,54 @@ class _PatternTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str = ""
 
 
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    lexicon: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    verbs: str = "verbs.txt"
+    between: str | None = None  # what stands between context and target; None for what the script says
+    slots: dict[str, tuple[str, ...] | dict[str, str]] = {}  # of the file's own: their words, or gender → form
+    pattern: tuple[_PatternTable, ...] = ()
+    published: tuple[PublishedColumn, ...] = ()
+
+
 @dataclass(frozen=True)
 class PatternFile:
     """A pattern file, read but not yet compared with a lexicon."""
 
     toml: TomlFile
+    content: _Content
     lexicon: str | Path | None  # the name of a bundled one, or a folder; None where the file names none
-    verbs: str
-    slots: Mapping[str, tuple[str, ...] | Mapping[str, str]]  # of the file's own: their words, or gender → form
-    published: tuple[PublishedColumn, ...]
-    between: str | None  # what stands between context and target; None for what the script says
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
-        """Read all of a file except its patterns, which need the words of a lexicon."""
+        """Read all of a file; its patterns are not yet looked at, since they need the words of a lexicon."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
-        known = ("name", "lexicon", "verbs", "between", "slots", "pattern", "published")
-        toml.refuse_unknown(known, "name, lexicon, verbs, between, [slots], [[pattern]] and [[published]]")
-        if not isinstance(toml.document.get("name"), str):
-            raise InputError(f'{toml.line("name")}: the set needs a name: name = "…" above the first [[pattern]]')
-        lexicon = toml.document.get("lexicon")
-        if lexicon is not None:
-            if not isinstance(lexicon, str) or not lexicon.strip():
-                where = toml.line("lexicon")
-                raise InputError(f'{where}: lexicon is {lexicon!r}; give a name or a folder, as in "italian"')
-            beside = path.parent / lexicon
-            lexicon = beside if is_folder(beside) else lexicon
-        verbs = toml.document.get("verbs", "verbs.txt")
-        if not isinstance(verbs, str) or not re.fullmatch(r"verbs\w*\.txt", verbs):
+        own = toml.whole(_Content)
+        if not re.fullmatch(r"verbs\w*\.txt", own.verbs):
             where = toml.line("verbs")
-            raise InputError(f"{where}: verbs is {verbs!r}; name a file of the lexicon, as in verbs_gerund.txt")
-        between = toml.document.get("between")
-        if between is not None and (not isinstance(between, str) or between.strip() or len(between) > 1):
-            where = toml.line("between")
-            raise InputError(f'{where}: between is {between!r}; give "" or one space: it stands between two sentences')
-        return cls(toml, lexicon, verbs, _slots(toml), tuple(toml.convert("published", PublishedColumn)), between)
+            raise InputError(f"{where}: verbs is {own.verbs!r}; name a file of the lexicon, as in verbs_gerund.txt")
+        if own.between and (own.between.strip() or len(own.between) > 1):
+            told = f'between is {own.between!r}; give "" or one space: it stands between two sentences'
+            raise InputError(f"{toml.line('between')}: {told}")
+        _check_slots(toml, own.slots)
+        beside = path.parent / (own.lexicon or "")
+        return cls(toml, own, beside if own.lexicon and is_folder(beside) else own.lexicon)
 
     def patterns(self, slots: Collection[str], rules: Agreement | None = None) -> PatternSet:
-        rules, tables = rules or Agreement(), self.toml.tables("pattern")
+        rules, tables = rules or Agreement(), self.content.pattern
         if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
         if len(tables) > _MOST_PATTERNS:
             raise InputError(f"{self.toml.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
         patterns: list[Pattern] = []
         first: dict[str, int] = {}
-        for number, table in enumerate(self.toml.convert("pattern", _PatternTable)):
+        for number, table in enumerate(tables):
             for key, sentence in (("context", table.context), ("target", table.target)):
                 if fault := _fault(sentence, slots):
                     raise InputError(f"{self.line(number, key)}: {fault}")
             own = table.name, table.context, table.target, table.role
-            pattern = Pattern(*own, rules.elisions, rules.capitals, self.between)
+            pattern = Pattern(*own, rules.elisions, rules.capitals, self.content.between)
             if (masks := sum(hole.slot == MASK for hole in pattern.holes)) != 1:
                 needed = f"{table.name} has {masks} masks; it needs exactly one {{{MASK}}}"
                 raise InputError(f"{self.line(number)}: {needed}")
@@ -98,12 +96,12 @@ class PatternFile:
         selecting = self._selecting(patterns)
         scored = tuple(pattern for pattern in patterns if pattern is not selecting)
         names = [pattern.name for pattern in scored]
-        for number, column in enumerate(self.published):
+        for number, column in enumerate(self.content.published):
             if other := next((name for name in column.drops if name not in names), None):
                 where = self.toml.line("published", number, "drops")
                 raise InputError(f"{where}: a drop of {other!r}, but the scored patterns are {', '.join(names)}")
         bundled = self.toml.path in PATTERNS.values()
-        return PatternSet(self.toml.document["name"], selecting, scored, self.published, bundled)
+        return PatternSet(self.content.name, selecting, scored, self.content.published, bundled)
 
     def line(self, number: int, key: str | None = None) -> str:
         return self.toml.line("pattern", number, key)
@@ -124,28 +122,18 @@ class PatternFile:
         return selecting
 
 
-def _slots(toml: TomlFile) -> dict[str, tuple[str, ...] | Mapping[str, str]]:
-    table = toml.document.get("slots", {})
-    if not isinstance(table, dict):
-        raise InputError(f"{toml.line('slots')}: slots must be a table [slots]")
-    found: dict[str, tuple[str, ...] | Mapping[str, str]] = {}
-    for slot, words in table.items():
+def _check_slots(toml: TomlFile, slots: Mapping[str, tuple[str, ...] | Mapping[str, str]]) -> None:
+    for slot, words in slots.items():
         where = toml.line("slots", slot)
         if not SLOT_NAME.fullmatch(slot) or slot in SLOTS:
             raise InputError(f"{where}: {slot!r} cannot be the name of another slot; use capitals and digits: CITY")
-        entries = list(words.values()) if isinstance(words, dict) else words
-        if not isinstance(entries, list) or not entries or not all(isinstance(word, str) for word in entries):
-            raise InputError(f"{where}: {slot} must be a list of words, or have a word for each gender")
-        for word in entries:
-            if fault := fault_of_entry(word):
-                raise InputError(f"{where}: {fault}")
-        if isinstance(words, dict):
-            found[slot] = words
-            continue
-        if twice := next((word for number, word in enumerate(entries) if word in entries[:number]), None):
-            raise InputError(f"{where}: {twice!r} is there twice; remove one of the two")
-        found[slot] = tuple(entries)
-    return found
+        entries = words if isinstance(words, tuple) else tuple(words.values())
+        if not entries:
+            raise InputError(f"{where}: {slot} has no word; give one")
+        if fault := next(filter(None, map(fault_of_entry, entries)), ""):
+            raise InputError(f"{where}: {fault}")
+        if isinstance(words, tuple) and (twice := [word for n, word in enumerate(words) if word in words[:n]]):
+            raise InputError(f"{where}: {twice[0]!r} is there twice; remove one of the two")
 
 
 def _fault(sentence: str, slots: Collection[str]) -> str:
@@ -180,9 +168,9 @@ def load_language(
     """Read a pattern set and its words: of the given lexicon, the one that the file names, or the English one."""
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)
-    words = load_lexicon(folder, file.verbs)
+    words = load_lexicon(folder, file.content.verbs)
     forms, lists = dict(words.forms), dict(words.lists)
-    for slot, own in file.slots.items():
+    for slot, own in file.content.slots.items():
         where = file.toml.line("slots", slot)
         if slot in words.slots:
             raise InputError(f"{where}: {slot} is also in {folder / f'slot_{slot}.txt'}; remove one of the two")

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
 
 Capitals = tuple[tuple[str, str], ...]
 """A language's own first letters: how a word begins, and how it begins a sentence; the longest first."""
@@ -66,11 +65,3 @@ def between(context: str, target: str) -> str:
     if not literal or unicodedata.name(literal[-1], "").startswith("HANGUL"):
         return " "
     return "" if unicodedata.east_asian_width(literal[-1]) in "WF" else " "
-
-
-def checked_capitals(table: Mapping[str, object]) -> Capitals:
-    """The table [capitals] of agreement.toml, the longest beginning first; ValueError with what is wrong in it."""
-    for beginning, written in table.items():
-        if not beginning or not isinstance(written, str) or not written:
-            raise ValueError(f'{beginning!r} = {written!r} must be how a word begins, and its capital: i = "İ"')
-    return tuple(sorted(((one, str(two)) for one, two in table.items()), key=lambda own: -len(own[0])))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -54,33 +54,42 @@ class TomlFile:
 
     def convert(self, name: str, kind: type[Kind]) -> list[Kind]:
         """The tables of an array as values; InputError if a key is missing, unknown, or of another kind."""
-        found = []
-        for number, table in enumerate(self.tables(name)):
-            try:
-                found.append(msgspec.convert(table, kind))
-            except msgspec.ValidationError as error:
-                raise self._refusal(name, number, table, kind, str(error)) from None
-        return found
+        return self._converted(self.tables(name), list[kind], [name])  # type: ignore[valid-type]
 
-    def _refusal(self, name: str, number: int, table: dict[str, Any], kind: type, error: str) -> InputError:
-        said, _, place = error.partition(" - at `$.")
-        key: str | None = re.split(r"[.\[`]", place)[0]
-        fields = msgspec.structs.fields(kind)
+    def whole(self, kind: type[Kind]) -> Kind:
+        """The whole file as a value; errors as for `convert`."""
+        return self._converted(self.document, kind, [])
+
+    def _converted(self, value: Any, kind: type[Kind], place: list[str | int]) -> Kind:
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise self._refusal(str(error), value, kind, place) from None
+
+    def _refusal(self, error: str, value: Any, kind: Any, place: list[str | int]) -> InputError:
+        """What msgspec says is wrong in a value, with the line and the name of the key."""
+        said, _, path = error.partition(" - at `$")
+        for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            place.append(name or int(number))
+            value = value[place[-1]]
+            types = {own.name: own.type for own in msgspec.structs.fields(kind)} if name else {}
+            kind = types.get(name) or next(iter(get_args(kind)), None)
+        *tables, key = [step for step in place if isinstance(step, str)] or [""]
         if found := re.search(r"unknown field `(\w+)`", said):
-            key, what = found[1], f"unknown key {found[1]!r}; known are {', '.join(own.name for own in fields)}"
-        elif not key and (found := re.search(r"missing required field `(\w+)`", said)):
-            needed = ", ".join(own.name for own in fields if own.required)
-            key, what = None, f"this [[{name}]] has no {found[1]!r}; it needs {needed}"
-        elif said.startswith("Invalid enum value") and isinstance(table.get(key or ""), str):
-            known = next(own.type for own in fields if own.name == key)
-            what = f"unknown {key} {table[key or '']!r}; known are {', '.join(known)}"
-        elif key and said.startswith("Expected `str`") and place == f"{key}`":
-            what = f"{key} is {table[key]!r}; it must be a string"
-        elif key and said.startswith("Expected `array") and place == f"{key}`":
-            what = f"{key} is {table[key]!r}; it must be a list, such as [{table[key]!r}]"
+            place.append(found[1])
+            what = f"unknown key {found[1]!r}; known are {', '.join(kind.__struct_fields__)}"
+        elif found := re.search(r"missing required field `(\w+)`", said):
+            needed = ", ".join(own.name for own in msgspec.structs.fields(kind) if own.required)
+            what = f"this {f'[[{key}]]' if key else 'file'} has no {found[1]!r}; it needs {needed}"
+        elif said.startswith("Invalid enum value") and isinstance(value, str):
+            what = f"unknown {key} {value!r}; known are {', '.join(kind)}"
+        elif said.startswith("Expected `str`,") and place[-1] == key:
+            what = f"{key} is {value!r}; it must be a string"
+        elif said.startswith("Expected `array") and place[-1] == key:
+            what = f"{key} is {value!r}; it must be a list, such as [{value!r}]"
         else:
-            what = f"[[{name}]] {key}: {said.removeprefix('Object ')}"
-        return InputError(f"{self.line(name, number, key)}: {what}")
+            what = f"{' '.join([*(f'[[{own}]]' for own in tables), key])}: {said.removeprefix('Object ')}"
+        return InputError(f"{self.line(*place)}: {what}")
 
     def line(self, *place: str | int | None) -> str:
         """File and line on which a place begins, by its keys and numbers: `"pattern", 2, "name"`; None is left out.

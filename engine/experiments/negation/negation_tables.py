@@ -62,7 +62,7 @@ def _doubts(paper: Published) -> str:
 def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
     """The figures of the bundled set with this digest. The paper's own set is read first, and mostly alone."""
     named = sorted(PATTERNS, key=lambda name: name != SELF_CONTAINED_NEGATION)
-    sets = (load_language(name).patterns for name in named if PatternFile.read(name).published)
+    sets = (load_language(name).patterns for name in named if PatternFile.read(name).content.published)
     return next((patterns.published for patterns in sets if patterns.sha256 == sha256), ())
 
 

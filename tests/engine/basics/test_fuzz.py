@@ -1,8 +1,10 @@
 """Every reader takes any bytes: a value or an InputError. `HYPOTHESIS_PROFILE=long` tries 80 times as many: minutes."""
 
 import json
+import os
 import re
 import shutil
+import signal
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 from italian import FILES
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_bytes, parquet_frame
-from negengine.engine.basics.reading import file_sha256
+from negengine.engine.basics.reading import file_sha256, read_regular
 from negengine.engine.basics.sealed import seal, unseal
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
@@ -237,10 +239,14 @@ READERS: list[Any] = [
     (read_run_folder, ["several-tokens/run.json"], [edited]),
     (read_part, ["small/parts/select/part-00001.json"], SEALED),
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
-    (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
+    (lambda folder, file: parquet_frame(read_regular(folder / file, 2**20), folder), ["table.parquet"], [damaged]),
     (lambda folder, _: (read_origin(folder / "model"), load_exported(folder / "model")), ["model/export.json"], SEALED),
     (lambda folder, _: load_tokenizer(folder / "model"), ["model/tokenizer.json"], [damaged]),
-    (lambda folder, file: PatternSet.from_json(unseal((folder / file).read_bytes(), dict)), ["set.json"], [edited]),
+    (
+        lambda folder, _: PatternSet.from_json(unseal(read_regular(folder / "set.json", 2**20), dict)),
+        ["set.json"],
+        [edited],
+    ),
 ]
 CASES = [(file, read, damage) for read, files, damages in READERS for file in files for damage in damages]
 
@@ -275,6 +281,14 @@ def test_a_right_file_is_read_and_any_other_bytes_are_a_value_or_an_input_error(
             read(tmp_path, file)
 
     check()
+    (tmp_path / file).unlink()
+    os.mkfifo(tmp_path / file)  # nobody writes into it, and nobody waits for it
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("a pipe was waited for"))
+    signal.alarm(60)
+    with suppress(InputError):
+        read(tmp_path, file)
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("name", ["triplets.parquet", "scores.parquet", "rates.parquet", "selection.json"])

@@ -1,10 +1,8 @@
 """What an interrupt leaves: status 130, the command that resumes, finished parts, and the same result in the end."""
 
-import io
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
 # Runs a command with parts of one sentence, and gets a signal after its first part
@@ -115,15 +113,6 @@ def test_an_interrupt_that_another_library_turns_into_its_own_error_is_one(error
     """As Polars does: a signal while it reads from an object of Python is an error of the file."""
     done = python("-c", TURNED.format(error=error))
     assert (done.status, done.err) == (130, "negengine: interrupted\n")
-
-
-def test_polars_turns_an_interrupt_into_an_error_of_the_file():
-    class Stopped(io.BytesIO):
-        def write(self, *_):
-            raise KeyboardInterrupt
-
-    with pytest.raises(pl.exceptions.PolarsError):
-        pl.DataFrame({"a": [1]}).write_parquet(Stopped())
 
 
 WAITING = """

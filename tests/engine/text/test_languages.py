@@ -92,7 +92,7 @@ BAD_FILES = [
     (SELECTING + SECOND.replace('"N"', '"P"'), "8: the name 'P' is also in {path}:3"),
     (SELECTING + SECOND.replace("context", "# context"), "7: this [[pattern]] has no 'context'"),
     (SELECTING + "tarket = 'x'\n", "7: unknown key 'tarket'; known are name, role, context, target"),
-    (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
+    (SELECTING.removeprefix('name = "mine"'), "1: this file has no 'name'; it needs name"),
     ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
     (SELECTING.replace('"P"', "7"), "3: name is 7; it must be a string"),
     (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "5: white space in '{NAME} likes\\nto {ACT}"),
@@ -164,7 +164,7 @@ def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept
 
 
 BAD = [  # file, old text, new text, line, message
-    (SET, 'lexicon = "."', 'lexicon = ""', 2, "lexicon is ''"),
+    (SET, 'lexicon = "."', 'lexicon = ""', 2, "lexicon: Expected `str` of length >= 1"),
     (SET, 'lexicon = "."', 'verbs = "../verbs.txt"', 2, "verbs is '../verbs.txt'"),
     (SET, "HAPPY =", "happy =", 5, "'happy' cannot be the name"),
     (SET, '["leggere libri"]', '["Roma", "Roma"]', 6, "'Roma' is there twice"),
@@ -339,6 +339,15 @@ BAD_LISTS = [
 def test_an_error_of_a_word_list_names_file_line_and_value(folder, files, message):
     write_files(folder, files)
     with pytest.raises(InputError, match=f"^{folder}/{re.escape(message.replace('{folder}', str(folder)))}[^\n]*$"):
+        load_lexicon(folder)
+
+
+def test_lists_that_make_more_pairs_than_memory_holds_are_refused(folder):
+    lists = {"names_male": "N", "professions": "a p"}
+    write_files(
+        folder, {f"{name}.txt": "".join(f"{begin}{i}\n" for i in range(4_000)) for name, begin in lists.items()}
+    )
+    with pytest.raises(InputError, match="16,008,000 name–profession pairs; give lists that make at most 10,000,000"):
         load_lexicon(folder)
 
 

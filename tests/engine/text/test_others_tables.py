@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+import xlsxwriter
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.own_table import find_column
 from negengine.engine.text.doubts import LOOKS_MISSING, Doubts
@@ -48,8 +49,6 @@ WRITTEN = {
     "packed.csv.gz": gzip.compress(CSV.encode(), mtime=0),
     "packed without its ending.csv": gzip.compress(CSV.encode(), mtime=0),
     "pandas records.json": json.dumps(RECORDS),
-    "pandas records, indent.json": json.dumps(RECORDS, indent=4),
-    "pandas lines.jsonl": "".join(json.dumps(row) + "\n" for row in RECORDS),
 }
 
 
@@ -97,60 +96,24 @@ def test_another_reader_sees_the_same_in_columns_of_every_type(tmp_path, dtype):
     assert found.select("text", pl.col("kind").cast(pl.String)).rows() == read_again(tmp_path / "own.parquet")
 
 
-def workbook(*rows, more=(), hidden=(), merged="") -> bytes:
+def workbook(*rows, more=(), hidden=(), merged=()) -> bytes:
     """A workbook with one sheet of numbers and texts, hidden ones before it, and further empty ones."""
-    cells = [
-        f'<c r="{chr(65 + column)}{row}" '
-        + (f"><v>{value}</v></c>" if isinstance(value, float) else f't="inlineStr"><is><t>{value}</t></is></c>')
-        for row, own in enumerate(rows, 1)
-        for column, value in enumerate(own)
-        if value is not None
-    ]
-    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
-    sheets = [*hidden, "first", *more]
-    named = "".join(
-        f'<sheet name="{name}" sheetId="{i}" state="{"visible" if i > len(hidden) else "hidden"}" r:id="r{i}"/>'
-        for i, name in enumerate(sheets, 1)
-    )
-    kind = f"{office}/officeDocument/2006/relationships"
-    links = "".join(
-        f'<Relationship Id="r{i}" Type="{kind}/worksheet" Target="worksheets/sheet{i}.xml"/>'
-        for i in range(1, len(sheets) + 1)
-    )
-    types = f"{office}/package/2006/content-types"
-    package = f"{office}/package/2006/relationships"
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{types}"><Default Extension="xml" '
-        'ContentType="application/xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}"><Relationship Id="b" Type="{kind}/officeDocument" '
-        'Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kind}"><sheets>{named}</sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}">{links}</Relationships>',
-    }
-    for i in range(1, len(sheets) + 1):
-        data = "".join(cells) if sheets[i - 1] == "first" else ""
-        split = "".join(
-            f'<row r="{row}">{"".join(cell for cell in cells if f"{row}" == _row(cell))}</row>'
-            for row in range(1, len(rows) + 1)
-        )
-        files[f"xl/worksheets/sheet{i}.xml"] = (
-            f'<worksheet xmlns="{main}"><sheetData>{split if data else ""}</sheetData>'
-            + (f'<mergeCells><mergeCell ref="{merged}"/></mergeCells>' if merged else "")
-            + "</worksheet>"
-        )
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
+    with xlsxwriter.Workbook(content) as book:
+        for name in hidden:
+            book.add_worksheet(name).hide()
+        sheet = book.add_worksheet("first")
+        sheet.activate()
+        for row, own in enumerate(rows):
+            sheet.write_row(row, 0, own)
+        if merged:
+            sheet.merge_range(*merged, rows[merged[0]][merged[1]])
+        for name in more:
+            book.add_worksheet(name)
     return content.getvalue()
 
 
-def _row(cell: str) -> str:
-    return cell.partition('r="')[2].partition('"')[0].lstrip("ABCDEFGHIJ")
-
-
 def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
-    pytest.importorskip("python_calamine")
     path = write(
         workbook(("text", "kind", "n"), ("a", "x", 3.0), (None,) * 3, ("b", 7.0, 2.5), more=["notes"]), "t.xlsx"
     )
@@ -161,9 +124,11 @@ def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
     assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
         "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
     )
-    merged = workbook(("kind", "text"), ("x", "a"), (None, "b"), ("y", "c"), merged="A2:A3")
+    merged = workbook(("kind", "text"), ("x", "a"), (None, "b"), ("y", "c"), merged=(1, 0, 2, 0))
     assert rows_of(write(merged, "merged.xlsx"))[1].rows() == [("x", "a"), ("x", "b"), ("y", "c")]
-    across = workbook(("text", "kind"), ("a", "x"), ("from here on", None), merged="A3:B3")  # a heading, not two values
+    across = workbook(
+        ("text", "kind"), ("a", "x"), ("from here on", None), merged=(2, 0, 2, 1)
+    )  # a heading, not two values
     assert rows_of(write(across, "across.xlsx"))[1].rows() == [("a", "x"), ("from here on", None)]
     seen = write(workbook(("text", 2024.0), ("a", 1.0), hidden=["draft"]), "hidden.xlsx")  # what a person sees is read
     assert (rows_of(seen, labels=("2024",))[1].rows(), rows_of(seen, labels=())[0].notes) == ([("a", 1)], ())
@@ -379,7 +344,6 @@ WRONG = {
     ),
     "page.xls": ("<html><table><tr><td>text</td></tr></table>", ": this is a page of the web; save the sheet as"),
     "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
-    "joined, of pandas.csv": (",text,kind\n0,a,x\n,text,kind\n0,b,y\n", ":3: this row is the header again; remove it"),
     "joined in capitals.csv": ("text,kind\na,x\nText,KIND\nb,y\n", ":3: this row is the header again; remove it"),
     "twice.jsonl": (
         '{"text": "a", "kind": "x", "text": "b"}\n',
@@ -390,7 +354,6 @@ WRONG = {
         '\n[{"text": "a"},{"te\\u200bxt": "b", "text": "c"}\n]',
         ":2: the key 'text' stands there twice; write it once",
     ),
-    "number.jsonl": ('{"text": "a"}\n{"text": 3}\n', ":2: text is 3; a text is needed"),
     "pandas columns.json": (
         '{"text": {"0": "a", "1": "b"}, "kind": {"0": 1}}',
         ':1: text is {"0": "a", "1": "b"}; a text',
@@ -400,16 +363,10 @@ WRONG = {
         ":1: not JSON (Expecting value: line 1 column 11 (char 10)); write one object per line, or a list of them",
     ),
     "cut.json": ('[{"text": "a"},\n{"text": "b"', ": not JSON (Expecting ',' delimiter: line 2 column 13"),
-    "open.json": ('[{"text": "a"}', ": not JSON (Expecting ',' delimiter: line 1 column 15"),
-    "two.json": ('[{"text": "a"}]\n[{"text": "b"}]', ": not JSON (Extra data: line 2 column 1"),
     "values.json": ('[{"text": "a"},\n"b"]', ":2: '\"b\"' is not a JSON object; write one object per line"),
     "comment.csv": (
         "# version 2\ntext,kind\na,x\n",
         ":1: a line that begins with # is not a row of a table; remove it",
-    ),
-    "comments.csv": (
-        "text,kind\n# from here on\na,x\n",
-        ":2: a line that begins with # is not a row of a table; remove",
     ),
     "a comment that looks like a row.csv": (
         "text,kind\na,x\n# from here on, negated\n",
@@ -420,12 +377,6 @@ WRONG = {
         "item,text\n1,No, he sleeps.\n2,Yes, he sleeps.\n",
         ":2: 3 fields, but the header has 2; a text that has a comma must stand in double quotes",
     ),
-    "a comma behind each row, no name of a row.csv": (
-        '"item","text","kind"\n1,He sleeps.,x,\n',
-        ":2: 4 fields, but the header has 3; a text that has a comma must stand in double quotes",
-    ),
-    "stray.csv": ("text,kind\nWell, a,x\n", ":2: 3 fields, but the header has 2; a text that has a comma"),
-    "latin.csv": ("text,kind\nné,x\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
     "utf16.csv": ("text,kind\na,x\n".encode("utf-16"), ": this is UTF-16 text; save it as UTF-8"),
 }
 
@@ -433,27 +384,16 @@ WRONG = {
 OTHERS = {
     "own.rds": (gzip.compress(b"X\n\0\0\0\3" + bytes(90)), 'an object of R; in R, write.csv(readRDS("own.rds"), "'),
     "own.RData": (gzip.compress(b"RDX3\nX\n" + bytes(90)), 'data of R; in R, load("own.RData")'),
-    "own.sav": (b"$FL2@(#) SPSS DATA FILE" + bytes(90), "a file of SPSS; save it there as CSV in UTF-8, or in R: "),
-    "own.dta": (b"<stata_dta><header><release>118", "a file of Stata; in Stata, `export delimited`"),
-    "old.dta": (b"r\2\1\0" + bytes(90), "a file of Stata; in Stata, `export delimited`"),
     "own.pkl": (
         pickle.dumps(WANTED),
         'a pickle of Python, which can run code; in Python, pandas.read_pickle("own.pkl")',
     ),
     "own.csv": (pickle.dumps(WANTED, 2), "a pickle of Python"),  # whatever its name
-    "own.feather": (b"FEA1" + bytes(90), "the first version of Feather; in Python, pandas.read_feather("),
-    "own.db": (b"SQLite format 3\0" + bytes(90), "a database of SQLite; write the table of it as CSV"),
     "own.sas7bdat": (bytes(90) + b"SAS FILE", 'a file of SAS; in Python, pandas.read_sas("own.sas7bdat")'),
     "own.bin": (bytes(90), "no text; give a table as CSV, TSV, JSON lines or Parquet"),
     "own.docx": (b"PK\3\4" + bytes(90), "a document; copy its table into a spreadsheet, and save the sheet as"),
     "own.DOC": (b"\xd0\xcf\x11\xe0" + bytes(90), "a document; copy its table into a spreadsheet"),
-    "own.pdf": (b"%PDF-1.7\n", "a PDF; copy its table into a spreadsheet, and save the sheet as"),
     "own.numbers": (b"PK\3\4" + bytes(90), "a spreadsheet of Numbers; export it there as CSV"),
-    "own.npz": (b"PK\3\4" + bytes(90), "a file of NumPy; in Python, give them names: pandas.DataFrame("),
-    "own.npy": (b"\x93NUMPY\1\0" + bytes(90), "a file of NumPy; in Python"),
-    "own.yaml": ("- text: a\n  kind: x\n", 'YAML; in Python, pandas.DataFrame(yaml.safe_load(open("own.yaml")))'),
-    "own.h5": (b"\x89HDF\r\n" + bytes(90), 'a file of HDF5; in Python, pandas.read_hdf("own.h5")'),
-    "own.mat": (b"MATLAB 5.0 MAT-file", "data of MATLAB; in MATLAB, writetable("),
     "own.tar": (b"own.csv" + bytes(90), "an archive (tar); unpack it, and give its folder"),
     "own.xls": ("\n<TABLE><tr><td>text</td></tr></table>", "a page of the web; save the sheet as"),
 }

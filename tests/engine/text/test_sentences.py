@@ -1,7 +1,6 @@
 """Sentences as a speaker writes them: first letters, spaces between, articles, and what is found of them."""
 # ruff: noqa: E501 - a sentence is read as a whole
 
-import csv
 import re
 import shutil
 
@@ -139,7 +138,7 @@ def test_a_capital_that_a_language_may_write_otherwise_is_noted(language):
     assert (again.selecting.capitals, again.sha256) == (ruled.patterns.selecting.capitals, ruled.patterns.sha256)
     [said] = found(language("{PROF}: {NAME} kan {ACT}.", professions="ijsmaker", articles="# none"))
     assert "'IJ'" in said
-    with pytest.raises(InputError, match=r"agreement.toml:1: 'i' = 1 must be how a word begins"):
+    with pytest.raises(InputError, match=r"agreement.toml:1: capitals: Expected `str`, got `int`"):
         language(agreement__toml="[capitals]\ni = 1")
     with pytest.raises(InputError, match=r"patterns.toml:1: between is '-'; give"):
         language(between='between = "-"\n')
@@ -162,7 +161,7 @@ def test_every_bundled_word_is_right_by_the_check():
         assert Rules(load_language(name)).findings() == []
 
 
-def test_articles_of_diagnostics_are_those_of_the_words_and_for_the_published_sets_the_authors(shared):
+def test_articles_of_diagnostics_are_those_of_the_words():
     for word, article in {
         "hour": "an",
         "university": "a",
@@ -174,9 +173,3 @@ def test_articles_of_diagnostics_are_those_of_the_words_and_for_the_published_se
         assert complete("This is (a|an)", word)[0] == f"This is {article} [MASK]."
     with pytest.raises(InputError, match=r"x.tsv:2: letters do not tell whether 'MRI' has a or an; write the article"):
         complete("This is (a|an)", "MRI", "x.tsv:2")
-    with (shared / "data" / "datasets" / "lm-diagnostics" / "NEG-136-SIMP.tsv").open() as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    words = {row[name] for row in rows for name in ("target_aff", "target_neg")}
-    assert len(words) == 9
-    for word in words:  # upstream's own rule
-        assert complete("(a|an)", word)[0] == f"{'an' if word[0] in 'aeiou' else 'a'} [MASK]."
