@@ -50,12 +50,13 @@ def refuse_other_than_utf8(*given: object) -> None:
     for one in given:
         if isinstance(one, list | tuple):
             refuse_other_than_utf8(*one)
-        elif not (text := str(one) if isinstance(one, str | PurePath) else "").isascii() and not _is_utf8(text):
+        elif not is_utf8(text := str(one) if isinstance(one, str | PurePath) else ""):
             told = text.encode("utf-8", "backslashreplace").decode()
             raise InputError(f"{told}: this is not UTF-8; rename the file, or write the text in UTF-8")
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Whether a text holds no byte of a name that is not UTF-8, which Python reads as a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

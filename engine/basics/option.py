@@ -89,8 +89,8 @@ class OptionField:
     @property
     def choices(self) -> "type[Enum] | None":
         """What the value, or each of several, is chosen from."""
-        inner = (self.option.kind, self.type, *typing.get_args(self.option.kind), *typing.get_args(self.type))
-        return next((one for one in inner if isinstance(one, type) and issubclass(one, Enum)), None)
+        inner, _ = self.command_type
+        return inner if issubclass(inner, Enum) else None
 
     def checked(self, value: Any) -> Any:
         """The value, or several of them, as members of `choices` if it has any; InputError if it is out of limits."""

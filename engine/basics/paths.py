@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from .errors import is_utf8
+
 _HOME = '"$HOME"'
 
 
@@ -65,10 +67,7 @@ def is_file_name(name: str) -> bool:
     """Whether a name is that of a file in the folder itself, on every system."""
     if _ELSEWHERE.search(name) or _DEVICE.fullmatch(name) or name != name.rstrip(". "):  # also refuses "." and ".."
         return False
-    try:
-        return 0 < len(name.encode()) <= 255  # bytes, on all usual file systems
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
+    return is_utf8(name) and 0 < len(name.encode()) <= 255  # bytes, on all usual file systems
 
 
 def is_model_name(name: str) -> bool:

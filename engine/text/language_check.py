@@ -48,11 +48,12 @@ class Rules:
         return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
     @cached_property
-    def _entries(self) -> Mapping[str, Mapping[str, str]]:  # name of a file → entry → file and line
+    def _texts(self) -> Mapping[str, str]:  # each entry and each sentence → file and line
         folder = self.language.folder
         paths = [path for name in ("names_*", "professions*", "slot_*") for path in paths_in(folder, f"{name}.txt")]
         paths.append(folder / self.language.file.content.verbs)
-        return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
+        found = {entry.text: entry.location for path in paths for entry in read_entries(path)}
+        return found | {pattern.sentence: self.of_pattern(pattern) for pattern in self.language.patterns.all}
 
     def _of_slot(self, slot: str) -> str:
         if slot in self.language.file.content.slots:
@@ -111,8 +112,7 @@ class Rules:
 
     def _capitals(self, pattern: Pattern) -> Iterator[str]:
         """First letters of a sentence that a language may write in its own way."""
-        texts = [text for entries in self._entries.values() for text in entries] + [pattern.sentence]
-        is_turkic = any(letter in text for text in texts for letter in "ıİğĞ")
+        is_turkic = any(letter in text for text in self._texts for letter in "ıİğĞ")
         for hole in dict.fromkeys(pattern.holes):
             words = self._fillers(hole.slot)
             own = {"i": "İ"} if is_turkic else {"ij": "IJ"}
@@ -130,13 +130,13 @@ class Rules:
 
     def _characters(self) -> Iterator[Finding]:
         """Accents that are characters of their own, and two kinds of apostrophes: tokenizers tell them apart."""
-        texts = {text: where for entries in self._entries.values() for text, where in entries.items()}
-        texts |= {pattern.sentence: self.of_pattern(pattern) for pattern in self.language.patterns.all}
-        for text, where in texts.items():
+        for text, where in self._texts.items():
             if unicodedata.normalize("NFC", text) != text:
                 said = f"{text!r} has accents as characters of their own; save the file in Unicode's form NFC"
                 yield _problem(where, said)
-        kinds = {mark: next((where for text, where in texts.items() if mark in text), None) for mark in _APOSTROPHES}
+        kinds = {
+            mark: next((where for text, where in self._texts.items() if mark in text), None) for mark in _APOSTROPHES
+        }
         if all(kinds.values()):
             straight, curly = kinds.values()
             yield _problem(str(curly), f"the apostrophe is ’ here, but ' in {straight}; use one of the two")

@@ -151,9 +151,7 @@ class MaskTokenizer:
             return f"#{token_id}"
         if isinstance(self.backend.model, WordPiece):
             return token
-        text = str(self.backend.decode([token_id], skip_special_tokens=False)).strip()
-        # A byte-level token may be part of a character only, which cannot be shown.
-        return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
+        return self._decoded([token_id]) or token
 
     def is_text(self, token_id: int) -> bool:
         """Whether a sentence can hold a token as text: not a part of a character, white space or a control alone."""
@@ -171,10 +169,12 @@ class MaskTokenizer:
             mark = self.backend.model.continuing_subword_prefix
             first, *more = [self.token_text(token) for token in tokens]
             return first + "".join(text[len(mark) :] if text.startswith(mark) else f" {text}" for text in more)
+        return self._decoded(tokens) or " ".join(self.token_text(token) for token in tokens)
+
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; empty if they are a part of a character only, as byte-level ones may be."""
         text = str(self.backend.decode(list(tokens), skip_special_tokens=False)).strip()
-        if text and "\N{REPLACEMENT CHARACTER}" not in text:
-            return text
-        return " ".join(self.token_text(token) for token in tokens)
+        return "" if "\N{REPLACEMENT CHARACTER}" in text else text
 
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which `ids`, int32 [n], differ from the expected, int32 [n] or [n, k], but read the same: bool [n]."""

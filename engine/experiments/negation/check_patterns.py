@@ -125,7 +125,7 @@ def _content(language: Language) -> dict[str, str | int]:
         **{f"names, {gender}": lexicon.genders.count(label) for gender, label in lexicon.labels.items()},
         "professions": len(lexicon.professions),
         "pairs": lexicon.n_pairs,
-        f"verbs in {file.verbs}": len(lexicon.verbs),
+        f"verbs in {file.content.verbs}": len(lexicon.verbs),
         "with another form at the mask": len(lexicon.at_mask),
         "with several accepted forms": sum(len(forms) > 1 for forms in lexicon.at_mask.values()),
         **{f"words of {{{slot}}}": len(words) for slot, words in lexicon.lists.items()},
