@@ -75,6 +75,7 @@ class TomlFile:
             types = {own.name: own.type for own in msgspec.structs.fields(kind)} if name else {}
             kind = types.get(name) or next(iter(get_args(kind)), None)
         *tables, key = [step for step in place if isinstance(step, str)] or [""]
+        is_own = place[-1:] == [key] and "..." not in path  # and not a value inside of it
         if found := re.search(r"unknown field `(\w+)`", said):
             place.append(found[1])
             what = f"unknown key {found[1]!r}; known are {', '.join(kind.__struct_fields__)}"
@@ -83,9 +84,9 @@ class TomlFile:
             what = f"this {f'[[{key}]]' if key else 'file'} has no {found[1]!r}; it needs {needed}"
         elif said.startswith("Invalid enum value") and isinstance(value, str):
             what = f"unknown {key} {value!r}; known are {', '.join(kind)}"
-        elif said.startswith("Expected `str`,") and place[-1] == key:
+        elif said.startswith("Expected `str`,") and is_own:
             what = f"{key} is {value!r}; it must be a string"
-        elif said.startswith("Expected `array") and place[-1] == key:
+        elif said.startswith("Expected `array") and is_own:
             what = f"{key} is {value!r}; it must be a list, such as [{value!r}]"
         else:
             what = f"{' '.join([*(f'[[{own}]]' for own in tables), key])}: {said.removeprefix('Object ')}"
