@@ -110,8 +110,6 @@ def run() -> int:
         told_by = getattr(error, "ctx", None)
         where = f"{told_by.command_path if told_by else 'negengine'} --help"
         said = error.format_message().removesuffix(".")
-        if near := getattr(error, "possibilities", None):
-            said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
         said = f"{shortened(said)} (see `{where}`)"
     except (OSError, MemoryError, RuntimeError) as error:
         if not (said := _of_the_machine(error)):

@@ -148,9 +148,9 @@ def _parameter(field: OptionField) -> click.Parameter:
         if told.get("default") is not None:
             told["help"] += f"  [default: {told['default']}]"
         return click.Argument([field.name], nargs=-1 if several else 1, **told)
-    if inner is bool:
-        return click.Option([field.name, *(own.flags or [field.flag])], is_flag=True, **told)
     flags = own.flags or [field.flag]
+    if inner is bool:
+        return click.Option([field.name, *flags], is_flag=True, **told)
     return click.Option([field.name, *flags], metavar=own.metavar, multiple=several, show_default=True, **told)
 
 

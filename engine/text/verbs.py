@@ -35,14 +35,11 @@ def mask_fillers(
     tokens = tokens_at_mask(tokenizer, pattern, spelled, [fillers, *others], owners)
     if convention == VerbConvention.BARE:
         tokens = np.where([len(ids) == 1 for ids in tokenizer.alone(spelled)], tokens, NOT_ONE_TOKEN)
-    # The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it.
-    forms = np.array([len(own) for own in accepted])
-    first = np.cumsum(forms) - forms
-    found = np.repeat(tokens[first][:, None], max(forms), axis=1)
-    for number in range(1, found.shape[1]):
-        has = np.flatnonzero(forms > number)
-        other = tokens[first[has] + number]
-        found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
+    # The tokens of each verb in a row, int32 [verbs, k]: its main form first, which also stands for forms it lacks.
+    of_forms, most = iter(tokens.tolist()), max(map(len, accepted))
+    each = [[next(of_forms) for _ in forms] for forms in accepted]
+    found = np.array([own + own[:1] * (most - len(own)) for own in each], np.int32)
+    found = np.where(found == NOT_ONE_TOKEN, found[:, :1], found)
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
         masked = pattern.text(fillers, tokenizer.mask_token)

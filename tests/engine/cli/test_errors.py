@@ -31,7 +31,7 @@ EARLY = [
     *(((name, "nowhere"), "nowhere is not a run folder") for name in ("compare", "cite", "figures", "report")),
     (("reproduce", "nowhere", "-o", "new"), "nowhere is not a run folder"),
     (("bench", "./missing"), "./missing"),
-    (("scor", "runs/mini"), "Did you mean doctor or score"),
+    (("scor", "runs/mini"), "Did you mean one of: 'doctor', 'score'"),
     (("select", "MINI", "--shard", "3/2"), "--shard 3/2: must be I/N with I from 1 to N"),
 ]
 

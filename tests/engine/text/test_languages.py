@@ -36,13 +36,8 @@ SECOND = SELECTING.removeprefix('name = "mine"\n').replace('"P"', '"N"').replace
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(text):
-        path = tmp_path / "patterns.toml"
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return path
-
-    return write
+def patterns_file(write):
+    return lambda text: write(text, "patterns.toml")
 
 
 def test_the_bundled_set_spells_the_sentences_of_the_paper():
@@ -56,17 +51,17 @@ def test_the_bundled_set_spells_the_sentences_of_the_paper():
     ]
 
 
-def test_a_set_begins_with_its_selecting_pattern_and_its_digest_is_of_the_patterns_not_of_the_bytes(write):
+def test_a_set_begins_with_its_selecting_pattern_and_its_digest_is_of_the_patterns_not_of_the_bytes(patterns_file):
     text = 'name = "mine"\n' + SECOND.replace("{ACT}", "{CITY}, {ACT2}") + SELECTING.removeprefix('name = "mine"\n')
-    patterns = load_patterns(str(write(text)), slots=("NAME", "ACT", "CITY", "ACT2", "PRON", "MASK"))
+    patterns = load_patterns(str(patterns_file(text)), slots=("NAME", "ACT", "CITY", "ACT2", "PRON", "MASK"))
     assert [pattern.name for pattern in patterns.all] == ["P", "N"]
     assert patterns.slots == ("NAME", "ACT", "PRON", "CITY", "ACT2")
     two = SELECTING + SECOND
-    before = load_patterns(write(two))
-    assert load_patterns(write(b"\xef\xbb\xbf" + two.encode())) == before
-    assert load_patterns(write("# mine\n" + two.replace('"mine"', '"ours"'))).sha256 == before.sha256
+    before = load_patterns(patterns_file(two))
+    assert load_patterns(patterns_file(b"\xef\xbb\xbf" + two.encode())) == before
+    assert load_patterns(patterns_file("# mine\n" + two.replace('"mine"', '"ours"'))).sha256 == before.sha256
     for old, new in (('"P"', '"Q"'), ("likes", "wants"), ("{PRON}", "{NAME}"), ('"control"', '"forbidden"')):
-        assert load_patterns(write(two.replace(old, new))).sha256 != before.sha256
+        assert load_patterns(patterns_file(two.replace(old, new))).sha256 != before.sha256
 
 
 def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
@@ -102,9 +97,9 @@ BAD_FILES = [
 ]
 
 
-def test_an_error_names_file_line_and_value_in_one_line(write):
+def test_an_error_names_file_line_and_value_in_one_line(patterns_file):
     for text, message in BAD_FILES:
-        path = write(text)
+        path = patterns_file(text)
         with pytest.raises(InputError, match=f"^{path}:{re.escape(message.replace('{path}', str(path)))}[^\n]*$"):
             load_patterns(path)
 
