@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 import polars as pl
 import torch
 
+from ..engine.basics.option import Opening
 from ..engine.basics.printable import counted
 from ..engine.experiments.probe.probe import OwnSentences
 from ..engine.experiments.probe.probe_columns import LOGPROB
-from ..engine.runs.executors import overlap
+from ..engine.runs.executors import PartWorker
 from ..engine.runs.part import EncodedPart
-from ..engine.runs.stage import PartResult
+from ..engine.runs.stage import Choices, changed
 from ..engine.text.lexicon import load_lexicon
 from .rounds import Effort
 from .shapes import Measured
@@ -71,17 +73,11 @@ class Own(Fp32[pl.DataFrame]):
             path = Path(folder) / "stimuli.csv"
             work.write_csv(path)
             stage = OwnSentences(data=path, target=work.columns[1:], group="").stage(self._exported)
-            found: dict[int, pl.DataFrame] = {}
-
-            def decide(number: int, prepared: Any) -> pl.DataFrame:
-                return stage.decide(self._model, number, prepared, lambda *_: None).rows
-
-            def finish(number: int, rows: pl.DataFrame) -> None:
-                EncodedPart.of(PartResult(rows))
-                found[number] = rows
-
-            overlap(range(len(stage.sizes)), stage.prepare, decide, finish)
-        logprobs = pl.concat([found[number] for number in sorted(found)])[LOGPROB].to_numpy()
+            found: dict[int, EncodedPart] = {}
+            opened = PartWorker(changed(stage, open=lambda _: self._model), Opening())
+            opened.run(range(len(stage.sizes)), Choices(), found.__setitem__, lambda *_: None)
+        rows = [pl.read_parquet(BytesIO(found[number].content)) for number in sorted(found)]
+        logprobs = pl.concat(rows)[LOGPROB].to_numpy()
         scores: Answers = logprobs.reshape(len(work), -1).astype(np.float64)
         return scores
 

@@ -8,7 +8,6 @@ reaches the starting process alone, which stops them; they end when it is gone, 
 import json
 import os
 import pickle
-import queue
 import signal
 import subprocess
 import sys
@@ -16,8 +15,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import IO, Any, TextIO, cast
 
 from ..basics.choices import Precision
@@ -26,17 +28,14 @@ from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import threads_each
 from ..inference.session import Device
-from ..inference.tally import Tally
-from .executors import Finish, Say, Workers, opened, overlap, worker
+from .executors import IN_FLIGHT, Finish, PartWorker, Say, Workers, divide, opened
 from .part import EncodedPart
-from .stage import Advance, Choices, PartResult, Stage
+from .stage import Advance, Choices, Stage
 from .stderr import Stderr
-
-_IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
-_Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
 
 # The process imports from where this one does, also what a notebook or a test added to `sys.path`.
 _START = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import worker_main; worker_main()"
+_ENDED = (EOFError, OSError, ValueError, pickle.UnpicklingError)  # of a pipe whose other side has gone
 
 
 @dataclass(frozen=True)
@@ -51,24 +50,20 @@ class Processes:
         mixes = [device.kind == first.kind for device in self.devices]
         alone = replace(options, precision=Precision.FP32)
         each = [
-            replace(options if own else alone, device=str(device), threads=count)
-            for device, count, own in zip(self.devices, threads_each(self.devices, options.threads), mixes, strict=True)
+            replace(options if own else alone, device=str(device), threads=threads)
+            for device, threads, own in zip(
+                self.devices, threads_each(self.devices, options.threads), mixes, strict=True
+            )
         ]
         orders = [pickle.dumps((stage, own)) for own in each]
-        inbox: _Inbox = queue.SimpleQueue()
         children: list[_Child] = []
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
-                children.append(_Child(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
-            for child, order in zip(children, orders, strict=True):
-                child.write("open", order)
-            descriptions: dict[int, Mapping[str, Any]] = {}
-            for _ in children:
-                index, message = _next_message(inbox)
-                (description,) = children[index].content(message)
-                say(f"{children[index].name}: {opened(description)}")
-                descriptions[index] = worker(description, each[index])
-            yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))], mixes)
+                children.append(_Child(f"{device} ({index + 1} of {len(self.devices)})"))
+            calls = {child.ask("open", order): child for child, order in zip(children, orders, strict=True)}
+            for call in as_completed(calls):
+                say(f"{calls[call].name}: {opened(call.result())}")
+            yield _Pool(children, [call.result() for call in calls], mixes)
         finally:  # each ends by itself once its stdin closes, unless it hangs
             for child in children:
                 with suppress(OSError, ValueError):
@@ -86,56 +81,33 @@ class Processes:
 @dataclass(frozen=True, eq=False)
 class _Pool:
     children: Sequence["_Child"]
-    inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
     mixes: Sequence[bool]  # of each child, whether it may have the run's low-precision model
 
     def choose(self, say: Say) -> Choices:
-        self.children[self.mixes.index(True)].write("choose")
-        while (answer := _next_message(self.inbox))[1] is not None and answer[1][0] == "say":
-            say(answer[1][1])
-        index, message = answer
-        (choices,) = self.children[index].content(message)
+        choices, said = self.children[self.mixes.index(True)].ask("choose").result()
+        for line in said:
+            say(line)
         return cast("Choices", choices)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        waiting = iter(numbers)
-        running = 0
-        all_given = False
-
-        def give(child: "_Child") -> None:
-            nonlocal running, all_given
-            if (number := next(waiting, None)) is not None:
-                child.write("part", number)
-                running += 1
-            elif not all_given:  # a process looks one part ahead: it must know at once that there is none
-                all_given = True
-                for other in self.children:
-                    other.write("end")
-
         mixed = {name: own for name, own in choices.calibration.items() if "bound" in own}
         alone = {**choices.calibration, **{name: {"precision": Precision.FP32} for name in mixed}}
+        own = dict[_Child, Choices]()
         for child, mixes in zip(self.children, self.mixes, strict=True):
-            child.write("run", choices if mixes else replace(choices, calibration=alone))
+            child.advance, own[child] = advance, choices if mixes else replace(choices, calibration=alone)
             if mixed and not mixes:
                 tally.say(f"{child.name}: the fp32 model decides alone; the low-precision model is for another device")
-        for child in [*self.children] * _IN_FLIGHT:
-            give(child)
-        while running:
-            index, message = _next_message(self.inbox)
-            child = self.children[index]
-            if message is not None and message[0] == "advance":
-                advance(*message[1:])
-                continue
-            number, part = child.content(message)
-            running -= 1
-            give(child)
-            finish(number, part)
+        places = [*self.children] * IN_FLIGHT
+        divide(numbers, places, lambda child, number: child.ask("decide", number, own[child]), finish)
 
 
 class _Child:
-    def __init__(self, index: int, name: str, inbox: _Inbox) -> None:
+    """A process, asked by calls with a number; its answers have the same number."""
+
+    def __init__(self, name: str) -> None:
         self.name = name
+        self.advance: Advance = lambda *_: None
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps([path for path in sys.path if isinstance(path, str)])],
             stdin=subprocess.PIPE,
@@ -144,54 +116,60 @@ class _Child:
             stderr=subprocess.DEVNULL if sys.__stderr__ is None else None,
             start_new_session=True,
         )
-        self.stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (self.process.stdin, self.process.stdout))
-
-        def listen() -> None:
-            with stdout, suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # it has ended
-                while True:
-                    inbox.put((index, pickle.load(stdout)))  # noqa: S301 - of a process that this one has started
-            inbox.put((index, None))
-
-        self.listener = threading.Thread(target=listen, daemon=True)
+        self.stdin = cast("IO[bytes]", self.process.stdin)
+        self._numbers, self._calls = count(), dict[int, Future[Any]]()
+        self._ended, self._end = threading.Lock(), ""
+        # with the context of this thread, in which models tell what a person should know
+        self.listener = threading.Thread(target=copy_context().run, args=(self._listen,), daemon=True)
         self.listener.start()
 
-    def write(self, *command: Any) -> None:
-        with suppress(OSError, ValueError):  # the listener reports a process that has ended
-            pickle.dump(command, self.stdin)
+    def ask(self, method: str, *arguments: Any) -> Future[Any]:
+        """What the process answers, later: also an error that it tells, or that it has ended."""
+        number, call = next(self._numbers), Future[Any]()
+        with self._ended:
+            if self._end:
+                call.set_exception(StoppedError(self._end))
+                return call
+            self._calls[number] = call
+        with suppress(OSError, ValueError):  # the listener finds that a process has ended
+            pickle.dump((number, method, arguments), self.stdin)
             self.stdin.flush()
+        return call
 
-    def content(self, message: Any) -> tuple[Any, ...]:
-        """What a message holds; raises an error that the process tells, or that it has ended."""
-        if message is None:
-            end = f"ended with status {(status := self.process.wait())}"
-            if status < 0:
-                name = next((own.name for own in signal.Signals if own == -status), f"signal {-status}")
-                end = f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
-            raise StoppedError(f"--device {self.name}: its process {end}")
-        if message[0] == "refused":
-            raise message[1]
-        if message[0] == "failed":
-            raise RuntimeError(f"--device {self.name}: {message[1]}")
-        return tuple(message[1:])
+    def _listen(self) -> None:
+        with cast("IO[bytes]", self.process.stdout) as stdout, suppress(*_ENDED):
+            while True:
+                kind, *content = pickle.load(stdout)  # noqa: S301 - of a process that this one has started
+                if kind == "note":
+                    tally.say(*content)
+                elif kind == "advance":
+                    self.advance(*content)
+                elif kind == "answer":
+                    self._calls.pop(content[0]).set_result(content[1])
+                else:
+                    error = content[1] if kind == "refused" else RuntimeError(f"--device {self.name}: {content[1]}")
+                    self._calls.pop(content[0]).set_exception(error)
+        with self._ended:
+            self._end = f"--device {self.name}: its process {_told(self.process.wait())}"
+            for call in self._calls.values():
+                call.set_exception(StoppedError(self._end))
 
 
-def _next_message(inbox: _Inbox) -> tuple[int, Any]:
-    """The next message of any process; what models say is passed on."""
-    while True:
-        index, message = inbox.get()
-        if message is None or message[0] != "note":
-            return index, message
-        tally.say(message[1])
+def _told(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    name = next((own.name for own in signal.Signals if own == -status), f"signal {-status}")
+    return f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
 
 
 def worker_main() -> None:
-    """What a process of `Processes` runs: it reads commands from stdin and answers on stdout, in pickles."""
+    """What a process of `Processes` runs: it reads calls from stdin and answers on stdout, in pickles."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not come between the answers, and must not fail on a broken stderr
     sys.stdout = sys.stderr = cast("TextIO", Stderr())
-    lock = threading.Lock()
+    lock, workers = threading.Lock(), list[PartWorker[Any, Any]]()
 
-    def answer(*message: Any) -> None:
+    def tell(*message: Any) -> None:
         with lock:
             try:
                 pickle.dump(message, answers)
@@ -199,45 +177,30 @@ def worker_main() -> None:
             except OSError:
                 os._exit(1)  # the reader has gone
 
-    commands: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+    def open_model(order: bytes) -> Mapping[str, Any]:
+        workers.append(PartWorker(*pickle.loads(order)))  # noqa: S301
+        return workers[0].description
 
-    def read() -> None:
-        with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
-            while True:
-                commands.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - of the process that started this one
-        os._exit(0)  # the starting process has ended, or does not need this one any more
+    def choose() -> tuple[Choices, list[str]]:
+        said: list[str] = []
+        return workers[0].choose(said.append), said
 
-    threading.Thread(target=read, daemon=True).start()
-    try:
-        stage, options = pickle.loads(commands.get()[1])  # noqa: S301
-        tally.listen(lambda line: answer("note", line))
-        model = stage.open(options)
-        answer("opened", dict(stage.describe(model)))
+    def decide(number: int, choices: Choices) -> EncodedPart:
+        return workers[0].decide(number, choices, lambda done, sentences: tell("advance", done, sentences))
+
+    methods: dict[str, Callable[..., Any]] = {"open": open_model, "choose": choose, "decide": decide}
+
+    def answer(call: int, method: str, arguments: Sequence[Any]) -> None:
+        try:
+            tell("answer", call, methods[method](*arguments))
+        except InputError as error:
+            tell("refused", call, error)
+        except BaseException:  # noqa: BLE001 - whatever it is, the starting process must hear of it
+            tell("failed", call, traceback.format_exc())
+
+    tally.listen(lambda line: tell("note", line))
+    threads = ThreadPoolExecutor(IN_FLIGHT)
+    with suppress(*_ENDED):
         while True:
-            kind, *content = commands.get()
-            if kind == "choose":
-                answer("chosen", Choices(stage.calibrate(model, lambda line: answer("say", line))))
-            elif kind == "run":
-                _run(stage, stage.use(model, content[0].calibration), commands, answer)
-    except InputError as error:
-        answer("refused", error)
-    except BaseException:  # noqa: BLE001 - whatever it is, the starting process must hear of it
-        answer("failed", traceback.format_exc())
-    threading.Event().wait()  # until stdin closes: ending earlier could cut off the answer
-
-
-def _run(
-    stage: Stage[Any, Any], model: Any, commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]
-) -> None:
-    def numbers() -> Iterator[int]:
-        while (command := commands.get())[0] == "part":
-            yield command[1]
-
-    def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
-        decided = stage.decide(model, number, prepared, lambda done, sentences: answer("advance", done, sentences))
-        return decided, tally.take()
-
-    def finish(number: int, result: tuple[PartResult, Tally]) -> None:
-        answer("part", number, EncodedPart.of(*result))
-
-    overlap(numbers(), stage.prepare, decide, finish)
+            threads.submit(answer, *pickle.load(sys.stdin.buffer))  # noqa: S301 - of the process that started this one
+    os._exit(0)  # the starting process has ended, or does not need this one any more

@@ -33,8 +33,7 @@ from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import kinds
 from ..inference.machine import machine
-from .executors import Finish, Say, Workers, opened, worker
-from .part import EncodedPart
+from .executors import Finish, PartWorker, Say, Workers, opened
 from .record import differences
 from .stage import Advance, Choices, Stage
 
@@ -180,53 +179,40 @@ class Worker:
     def __init__(self, order: list[Any]) -> None:  # a reference in a list: Ray itself would not keep it for restarts
         import ray  # noqa: PLC0415 - an extra
 
-        self._order, self._ray = order, ray
-        self._preparing, self._deciding = threading.Lock(), threading.Lock()
-        self._opened: tuple[Stage[Any, Any], Any, dict[str, Any]] | None = None
-        self._used: tuple[Choices, Any] | None = None
+        self._order, self._ray, self._opening = order, ray, threading.Lock()
+        self._opened: PartWorker[Any, Any] | None = None
         self._notes: list[str] = []  # what models said since the last answer; each answer takes them along
         tally.listen(self._notes.append)
 
     def open(self, sent: Sent) -> Answer:
         node = str(self._ray.util.get_node_ip_address())
         try:
-            return self._answer((node, self._open(sent)[2]))
+            return self._answer((node, self._open(sent).description | {"machine": machine(), **self._more}))
         except InputError as error:
             raise InputError(f"node {node}: {error}") from None
 
     def choose(self, sent: Sent) -> Answer:
-        stage, model, _ = self._open(sent)
         said: list[str] = []
-        with self._deciding:
-            return self._answer((Choices(stage.calibrate(model, said.append)), said))
+        return self._answer((self._open(sent).choose(said.append), said))
 
     def decide(self, sent: Sent, number: int, choices: Choices) -> Answer:
-        stage, model, _ = self._open(sent)
-        with self._preparing:
-            prepared = stage.prepare(number)
-        with self._deciding:
-            if self._used is None or self._used[0] != choices:
-                self._used = choices, stage.use(model, choices.calibration)
-            decided = stage.decide(self._used[1], number, prepared, lambda *_: None)
-            return self._answer(EncodedPart.of(decided, tally.take()))
+        return self._answer(self._open(sent).decide(number, choices, lambda *_: None))
 
     def _answer(self, found: Any) -> Answer:
         notes = [*self._notes]
         del self._notes[: len(notes)]
         return found, notes
 
-    def _open(self, sent: Sent) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
-        with self._deciding:
+    def _open(self, sent: Sent) -> PartWorker[Any, Any]:
+        with self._opening:
             if self._opened is None:
                 installed, paths, content = self._ray.get(self._order[0])
                 if other := differences(_installed(), installed, "here"):
                     raise InputError(f"installed there: {other}; install the same versions there")
                 sys.path.extend(path for path in paths if path not in sys.path)
-                stage, files, options, more = self._ray.cloudpickle.loads(content)
+                stage, files, options, self._more = self._ray.cloudpickle.loads(content)
                 stage = stage.with_files({n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()})
-                model = stage.open(options)
-                described = {**worker(stage.describe(model), options), "machine": machine(), **more}
-                self._opened = stage, model, described
+                self._opened = PartWorker(stage, options)
                 tally.take()
             return self._opened
 

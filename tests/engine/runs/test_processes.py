@@ -5,7 +5,10 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +20,7 @@ from negengine.engine.inference import tally
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda
 from negengine.engine.requests.stage import RequestStage
-from negengine.engine.runs.executors import lanes, overlap, side_by_side
+from negengine.engine.runs.executors import PartWorker, lanes
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
@@ -99,64 +102,75 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
         assert first.wait() == -signal.Signals[end]
 
 
-def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
-    prepared, finished = ([threading.Event() for _ in range(4)] for _ in range(2))
+@dataclass(frozen=True)
+class Meeting(Squares):
+    """Parts that wait for what happens to others meanwhile, and that an error can end in any step."""
 
-    def compute(key, _):  # without overlap this would never end
-        if key + 1 < 4:
-            assert prepared[key + 1].wait(30)
-        if key > 0:
-            assert finished[key - 1].wait(30)
+    lanes: ClassVar[int] = 2
+    fails: tuple[str, int] = ("", 0)  # a step and a part
+    error: Any = None
+    meets: Any = None  # is called with each step and part
 
-    overlap(range(4), lambda key: prepared[key].set(), compute, lambda key, _: finished[key].set())
+    def _met(self, step, number):
+        if (step, number) == self.fails:
+            raise self.error(step)
+        if self.meets is not None:
+            self.meets(step, number)
+
+    def prepare(self, number):
+        self._met("prepare", number)
+        return super().prepare(number)
+
+    def decide(self, model, number, prepared, advance):
+        self._met("decide", number)
+        tally.count(number)
+        return super().decide(model, number, prepared, advance)
+
+
+def decided(stage, numbers, lanes=1):
+    """The parts that a worker in this process has finished."""
+    finished = {}
+
+    def finish(number, part):
+        stage._met("finish", number)
+        finished[number] = part
+
+    try:
+        PartWorker(stage, Opening(device="cpu"), lanes).run(numbers, Choices(), finish, lambda *_: None)
+    except (OSError, KeyboardInterrupt) as error:
+        assert stage.fails[0] == str(error)  # noqa: PT017
+        assert threading.active_count() < 20
+    return finished
+
+
+def test_the_next_is_prepared_and_the_last_finished_while_one_is_decided():
+    counts, changed = Counter(), threading.Condition()
+
+    def meets(step, _):  # without overlap this would never end
+        with changed:
+            counts[step] += 1
+            changed.notify_all()
+            begun = counts["decide"]
+            if step == "decide":
+                assert changed.wait_for(lambda: counts["prepare"] > min(begun, 3) and counts["finish"] >= begun - 2, 30)
+
+    assert len(decided(Meeting(meets=meets), range(4))) == 4
 
 
 def test_in_two_lanes_a_part_begins_before_another_ends_and_each_counts_its_own():
-    both, counted = threading.Barrier(2, timeout=30), {}
-
-    def compute(key, _):
-        tally.count(key)
-        both.wait()  # in one lane this would never end
-        return tally.take().sentences
-
-    side_by_side(range(6), lambda _: None, [compute, compute], counted.__setitem__)
-    assert counted == {key: key for key in range(6)}  # and nothing of the other lane
+    both = threading.Barrier(2, timeout=30)  # in one lane this would never end
+    found = decided(Meeting(parts=6, meets=lambda step, _: step == "decide" and both.wait()), range(6), lanes=2)
+    assert {number: part.tally.sentences for number, part in found.items()} == {number: number for number in range(6)}
 
 
-@pytest.mark.parametrize("fails", [1, 4])
-def test_an_error_in_one_lane_ends_the_other_and_what_was_finished_stays(fails):
-    finished = []
-
-    def compute(key, _):
-        if key == fails:
-            raise OSError(str(key))
-
-    with pytest.raises(OSError, match=str(fails)):
-        side_by_side(range(10**6), lambda _: None, [compute, compute], lambda key, _: finished.append(key))
-    assert fails not in finished
-    assert len(finished) < 10**5
-    assert threading.active_count() < 20
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("step", ["prepare", "decide", "finish"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_an_error_ends_the_run_and_what_was_decided_before_stays(step, error, lanes):
+    found = decided(Meeting(parts=10**6, fails=(step, 9), error=error), range(10**6), lanes)
+    assert ({*range(3)} <= found.keys(), 9 in found, len(found) < 30) == (True, False, True)
 
 
 def test_a_gpu_decides_two_parts_at_a_time_and_cores_one():
     assert [lanes(Selection, device) for device in (CPU, Cuda())] == [1, 2]
     assert lanes(RequestStage, Cuda()) == 1
-
-
-@pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_an_error_ends_the_run_in_the_calling_thread_and_what_was_finished_before_stays(stage, error):
-    finished = []
-
-    def fails(name, key):
-        assert name != "compute" or threading.current_thread() is threading.main_thread()
-        if (name, key) == (stage, 3):
-            raise error(stage)
-
-    def finish(key, _):
-        fails("finish", key)
-        finished.append(key)
-
-    with pytest.raises(error, match=stage):
-        overlap(range(100), lambda key: fails("prepare", key), lambda key, _: fails("compute", key), finish)
-    assert (finished[:2], 3 in finished, len(finished) < 6) == ([0, 1], False, True)
