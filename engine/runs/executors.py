@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
@@ -18,7 +18,7 @@ from ..inference.session import Device
 from .part import EncodedPart
 from .stage import Advance, Choices, Model, Prepared, Stage
 
-IN_FLIGHT = 3  # parts of a worker: one is decided, one is prepared, one is encoded or waits
+IN_FLIGHT = 3  # parts of a worker: one is decided, one is prepared, one waits or is written
 Asked = TypeVar("Asked")
 Finish = Callable[[int, EncodedPart], None]
 Say = Callable[[str], None]
@@ -46,7 +46,7 @@ class Executor(Protocol):
 
 
 class PartWorker(Generic[Model, Prepared]):
-    """A model that threads ask for parts: while it decides some, as many are prepared."""
+    """A model that decides parts in the order of the calls, and prepares the following ones meanwhile."""
 
     def __init__(self, stage: Stage[Model, Prepared], options: Opening, lanes: int = 1) -> None:
         self.stage, self.model, self.lanes = stage, stage.open(options), lanes
@@ -54,7 +54,8 @@ class PartWorker(Generic[Model, Prepared]):
         device = choose_device(str(described.get("device", options.device)))
         threads = {"threads": options.threads or cpu_threads()} if device.uses_cores else {}
         self.description = {**described, **device.hardware(), **threads}
-        self._preparing, self._choosing = threading.Semaphore(lanes), threading.Lock()
+        self._preparing, self._deciding = (ThreadPoolExecutor(lanes, name) for name in ("prepare", "decide"))
+        self._asking = threading.Lock()
         self._choices: Choices | None = None
         self._free = queue.SimpleQueue[Model]()  # the models that decide as `_choices` say, and are not deciding
 
@@ -65,25 +66,26 @@ class PartWorker(Generic[Model, Prepared]):
     def choose(self, say: Say) -> Choices:
         return Choices(self.stage.calibrate(self.model, say))
 
-    def decide(self, number: int, choices: Choices, advance: Advance) -> EncodedPart:
-        with self._preparing:
-            prepared = self.stage.prepare(number)
-        with self._choosing:
+    def ask(self, number: int, choices: Choices, advance: Advance = lambda *_: None) -> Future[EncodedPart]:
+        """Have a part decided. Other choices are given once all parts before are answered."""
+        with self._asking:
             if self._choices != choices:
                 self._choices, self._free = choices, queue.SimpleQueue()
                 for _ in range(self.lanes):
                     self._free.put(self.stage.use(self.model, choices.calibration))
-            free = self._free
-        model = free.get()
+            prepared = self._preparing.submit(copy_context().run, self.stage.prepare, number)
+            return self._deciding.submit(copy_context().run, self._decide, number, prepared, advance)
+
+    def _decide(self, number: int, prepared: Future[Prepared | None], advance: Advance) -> EncodedPart:
+        ready, model = prepared.result(), self._free.get()
         try:
             earlier = tally.take()  # what belongs to no part, such as the calibration
             with tally.apart():
                 tally.count(earlier.sentences, tokens=earlier.tokens)
-                decided = self.stage.decide(model, number, prepared, advance)
-                counted = tally.take()
+                decided = self.stage.decide(model, number, ready, advance)
+                return EncodedPart.of(decided, tally.take())
         finally:
-            free.put(model)
-        return EncodedPart.of(decided, counted)
+            self._free.put(model)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
         stopped = threading.Event()
@@ -93,17 +95,16 @@ class PartWorker(Generic[Model, Prepared]):
                 raise _StoppedError
             advance(done, sentences)
 
-        def stop() -> None:
+        def stop(calls: Collection[Future[EncodedPart]]) -> None:
             stopped.set()
-            threads.shutdown()
+            wait(calls)
 
         places = range(IN_FLIGHT * self.lanes)
-        with ThreadPoolExecutor(len(places), "part") as threads:
+        divide(numbers, places, lambda _, number: self.ask(number, choices, told), finish, stop)
 
-            def ask(_: int, number: int) -> Future[EncodedPart]:
-                return threads.submit(copy_context().run, self.decide, number, choices, told)
-
-            divide(numbers, places, ask, finish, stop)
+    def close(self) -> None:
+        for threads in (self._preparing, self._deciding):
+            threads.shutdown()
 
 
 class _StoppedError(Exception):
@@ -115,7 +116,7 @@ def divide(
     free: Iterable[Asked],
     ask: Callable[[Asked, int], Future[EncodedPart]],
     finish: Finish,
-    stop: Callable[[], None] = lambda: None,
+    stop: Callable[[Collection[Future[EncodedPart]]], object] = lambda _: None,
 ) -> None:
     """Ask for a part whoever is free; one that can take two stands there twice. An error keeps what is decided."""
     waiting, idle, calls = deque(numbers), deque(free), dict[Future[EncodedPart], tuple[Asked, int]]()
@@ -124,12 +125,13 @@ def divide(
             while waiting and idle:
                 asked, number = idle.popleft(), waiting.popleft()
                 calls[ask(asked, number)] = asked, number
-            for call in wait(calls, return_when=FIRST_COMPLETED).done:
+            wait(calls, return_when=FIRST_COMPLETED)
+            for call in [own for own in calls if own.done()]:
                 asked, number = calls.pop(call)
                 idle.append(asked)
                 finish(number, call.result())
     except BaseException:
-        stop()
+        stop(calls)
         for call, (_, number) in calls.items():
             if call.done() and call.exception() is None:
                 finish(number, call.result())
@@ -145,8 +147,11 @@ class ThisProcess:
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         own = PartWorker(stage, replace(options, device=str(self.device)), lanes(stage, self.device))
-        say(opened(own.description))
-        yield own
+        try:
+            say(opened(own.description))
+            yield own
+        finally:
+            own.close()
 
 
 def lanes(stage: Stage[Any, Any], device: Device) -> int:

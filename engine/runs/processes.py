@@ -167,7 +167,8 @@ def worker_main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not come between the answers, and must not fail on a broken stderr
     sys.stdout = sys.stderr = cast("TextIO", Stderr())
-    lock, workers = threading.Lock(), list[PartWorker[Any, Any]]()
+    lock = threading.Lock()
+    own: PartWorker[Any, Any]
 
     def tell(*message: Any) -> None:
         with lock:
@@ -178,17 +179,16 @@ def worker_main() -> None:
                 os._exit(1)  # the reader has gone
 
     def open_model(order: bytes) -> Mapping[str, Any]:
-        workers.append(PartWorker(*pickle.loads(order)))  # noqa: S301
-        return workers[0].description
+        nonlocal own
+        own = PartWorker(*pickle.loads(order))  # noqa: S301
+        return own.description
 
     def choose() -> tuple[Choices, list[str]]:
         said: list[str] = []
-        return workers[0].choose(said.append), said
+        return own.choose(said.append), said
 
     def decide(number: int, choices: Choices) -> EncodedPart:
-        return workers[0].decide(number, choices, lambda done, sentences: tell("advance", done, sentences))
-
-    methods: dict[str, Callable[..., Any]] = {"open": open_model, "choose": choose, "decide": decide}
+        return own.ask(number, choices, lambda done, sentences: tell("advance", done, sentences)).result()
 
     def answer(call: int, method: str, arguments: Sequence[Any]) -> None:
         try:
@@ -198,6 +198,7 @@ def worker_main() -> None:
         except BaseException:  # noqa: BLE001 - whatever it is, the starting process must hear of it
             tell("failed", call, traceback.format_exc())
 
+    methods: dict[str, Callable[..., Any]] = {"open": open_model, "choose": choose, "decide": decide}
     tally.listen(lambda line: tell("note", line))
     threads = ThreadPoolExecutor(IN_FLIGHT)
     with suppress(*_ENDED):

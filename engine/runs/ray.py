@@ -196,7 +196,7 @@ class Worker:
         return self._answer((self._open(sent).choose(said.append), said))
 
     def decide(self, sent: Sent, number: int, choices: Choices) -> Answer:
-        return self._answer(self._open(sent).decide(number, choices, lambda *_: None))
+        return self._answer(self._open(sent).ask(number, choices).result())
 
     def _answer(self, found: Any) -> Answer:
         notes = [*self._notes]
