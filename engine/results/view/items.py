@@ -28,7 +28,7 @@ from .query import Query, find
 MOST_ROWS, MOST_GROUPS = 500, 200
 _FIRST = 1_000  # rows that tell which columns have values
 _GROUP = 2**13  # rows of the file that are read together
-_ROWS = 2**16  # whose texts are in memory at a time
+_ROWS = 2**14  # that are read together to be saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,35 +136,48 @@ class Items:
 
         def rows(columns: Sequence[str] | None, *_: object) -> Iterator[pl.DataFrame]:
             own = [pl.col(name) for name in (self.schema if columns is None else columns)]
-            step = _ROWS if query.order else _ROWS // 4  # rows in an order are looked for everywhere
+            step = 2 * _ROWS if query.order else _ROWS  # rows in an order are looked for everywhere
             for start in range(0, max(1, len(_numbers(self, _unordered(query)))), step):
-                yield self.at(self.numbers(query, start, step), own)
+                yield from self.at(self.numbers(query, start, step), own).iter_slices(_GROUP)
 
         return register_io_source(rows, schema=self.schema)
 
     def page(self, query: Query) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are, as DataTables reads them."""
         length, wanted = min(query.length, MOST_ROWS), self.total
-        is_plain = not (query.start or query.order) and query.filters.expression(self.columns, self.schema) is None
-        is_first = is_plain and not self.file.done()  # it does not wait for the file
-        rows = next(self.pieces).select(self.columns).head(length if is_first else 0).collect(engine="streaming")
-        if not is_first or len(rows) < length:
+        is_plain = not query.order and query.filters.expression(self.columns, self.schema) is None
+        if is_plain and not self.file.done():
+            rows = self._from_pieces(query.start, length)
+        else:
             rows = self.at(self.numbers(query, query.start, length), self.columns)
             wanted = len(_numbers(self, _unordered(query)))
         return {"draw": query.draw, "data": rows.rows(), "recordsTotal": self.total, "recordsFiltered": wanted}
+
+    def _from_pieces(self, start: int, count: int) -> pl.DataFrame:
+        """Rows as the runs have them, for which nobody waits until the file is written."""
+        found = self.schema.to_frame().select(self.columns)
+        for piece in self.pieces:
+            rows: int = piece.select(pl.len()).collect().item()
+            if start < rows:
+                some = piece.select(self.columns).slice(start, count - len(found))
+                found = pl.concat([found, some.collect(engine="streaming")])
+            start = max(0, start - rows)
+            if len(found) == count:
+                break
+        return found
 
     def groups(self, query: Query, number: int | str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: value, wanted rows, those judged, those that fail."""
         by, failed = find(self.columns, str(number)), pl.col(FAILED)
         # Values are counted by their hashes: few of many texts are in memory at a time.
-        found = _filtered(self, query).select(NUMBER, failed, hash=by.hash()).collect(engine="streaming")
+        rows = _filtered(self, query).with_columns(hash=by.hash())
+        frequent, of = _frequent(rows.select("hash").collect(engine="streaming").to_series())
         counts = [pl.len().alias("n"), failed.count().alias("judged"), failed.sum().alias("wrong")]
-        every = found["hash"].sort().rle().struct.unnest()
-        frequent = every.top_k(MOST_GROUPS, by="len")["value"].implode()
-        most = found.filter(pl.col("hash").is_in(frequent)).group_by("hash").agg(pl.min(NUMBER), *counts)
+        counted = rows.filter(pl.col("hash").is_in(frequent.implode())).group_by("hash").agg(pl.min(NUMBER), *counts)
+        most = counted.collect(engine="streaming")
         values = self.at(most[NUMBER], [by]).to_series().alias("value")
         groups = most.select(values, "n", "judged", "wrong").sort("n", "value", descending=[True, False])
-        return {"groups": groups.rows(), "of": len(every)}
+        return {"groups": groups.rows(), "of": of}
 
     @cached_property
     def keys(self) -> list[int]:
@@ -186,6 +199,12 @@ class Items:
         known = rows.select(keys).unique(maintain_order=True).collect(engine="streaming")
         drawn = known.sample(max(1, len(known) * most // self.total), seed=0)
         return rows.join(drawn.lazy(), on=keys, how="semi", nulls_equal=True, maintain_order="left")
+
+
+def _frequent(values: pl.Series) -> tuple[pl.Series, int]:
+    """The `MOST_GROUPS` most frequent values, and how many different ones there are."""
+    found = values.sort().rle().struct.unnest()
+    return found.top_k(MOST_GROUPS, by="len")["value"], len(found)
 
 
 def _unordered(query: Query) -> Query:

@@ -1,7 +1,8 @@
 """Rows in the order of a column, of which no more than numbers are kept in memory.
 
-Numbers are sorted as they are, texts by one number each, which their first bytes make. Whole texts are compared among
-the rows that have these bytes in common with the first or the last row that is wanted, and among those between.
+Numbers are sorted as they are, and texts by one number each: their places among all texts, if these are few, or else
+their first bytes. Whole texts are then compared among the rows that have these bytes in common with the first or the
+last row that is wanted, and among those between.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import polars as pl
 NUMBER = "\0number"
 """The number of a row. No column of a table is named so."""
 _BYTES = 8  # of a text, which are one number
+_FEW = 2**16  # texts
 _LONGER = 60  # bytes that are compared before whole texts, where very many begin alike
 _MANY = 2**18  # rows
 
@@ -29,8 +31,11 @@ class Order:
     def of(cls, rows: pl.LazyFrame, key: pl.Expr, *, descending: bool) -> "Order":
         [kind] = rows.select(key).collect_schema().dtypes()
         if kind == pl.String:
-            found = _sorted(rows, _beginning(key), descending)
-            return cls(rows, key, descending, found[NUMBER], _changes(found["key"]))
+            if rows.select(key.approx_n_unique()).collect(engine="streaming").item() > _FEW:
+                found = _sorted(rows, _beginning(key), descending)
+                return cls(rows, key, descending, found[NUMBER], _changes(found["key"]))
+            texts = rows.select(key).unique().collect(engine="streaming").to_series().drop_nulls().sort()
+            key = key.cast(pl.Enum(texts)).to_physical()
         found = _sorted(rows, key.fill_nan(None) if kind.is_float() else key, descending)
         return cls(rows, key, descending, found[NUMBER], pl.Series(dtype=pl.UInt32))
 
@@ -58,7 +63,7 @@ def _beginning(text: pl.Expr) -> pl.Expr:
 
 def _sorted(rows: pl.LazyFrame, key: pl.Expr, descending: bool) -> pl.DataFrame:
     found = rows.select(NUMBER, key=key).collect(engine="streaming")
-    return found.sort("key", descending=descending, nulls_last=True, maintain_order=True)
+    return found[found["key"].arg_sort(descending=descending, nulls_last=True)]  # equal ones keep their order
 
 
 def _changes(keys: pl.Series) -> pl.Series:
