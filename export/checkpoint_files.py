@@ -4,14 +4,13 @@ The licence is the entry `license` at the head of README.md; training.json is th
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import yaml
 from huggingface_hub import RepoCard
 
 from ..engine.basics.errors import InputError
-from ..engine.basics.paths import is_file_name
 from ..engine.basics.reading import is_file
 from ..engine.basics.sealed import read_sealed
 from .quiet import quiet
@@ -30,17 +29,10 @@ def licence_of(source: Source) -> str | None:
 
 RECORD = "training.json"
 FORMAT = 1
-_Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
-
-
-class _Result(msgspec.Struct):
-    steps: _Count
-    epochs: _Count
-    score: float
 
 
 class TrainingRecord(msgspec.Struct):
-    """The whole of training.json; a ValueError for a file outside the folder, or a finished training without result."""
+    """The whole of training.json."""
 
     format: int
     negengine: str
@@ -49,13 +41,7 @@ class TrainingRecord(msgspec.Struct):
     metadata: dict[str, Any] = {}
     finished: bool = False
     files: dict[str, str] = {}  # name → SHA-256
-    result: dict[str, Any] = {}  # of a finished one, with what `_Result` has
-
-    def __post_init__(self) -> None:
-        if wrong := [name for name in self.files if not is_file_name(name)]:
-            raise ValueError(f"{wrong[0][:40]!r} is not the name of a file")
-        if self.finished:
-            msgspec.convert(self.result, _Result)
+    result: dict[str, Any] = {}  # of a finished one: `steps`, `epochs`, `score` and the `history` of scores
 
 
 def training_of(source: Source) -> dict[str, Any]:

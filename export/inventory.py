@@ -78,7 +78,6 @@ _QUANTISED = re.compile(
 _OF_NO_USE = re.compile(
     r"(mask_predictions|lm_predictions|v_head|value_head)\..*|.*\.?(position_ids|inv_freq|masked_bias|attn\.bias)"
 )
-_WRAPPERS = r"(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\."
 _DECODER_BIAS = ".decoder.bias"
 _SCALES = ("_scale_inv", ".scale", ".qscale_weight", "_scales")  # as fp8 and mxfp4 name them
 
@@ -112,7 +111,6 @@ def take(
         own: key for key in tensors for own in (key, f"{prefix}{key}")
     }  # parameter → tensor, if their names agree
     model = without_weights(name, kind, config)
-    _refuse_wrapped(name, model, tensors, written)
     shared, is_untied = _shared(model, files, written)
     method = dequantised(config.to_dict())
     in_bytes = [key for key, own in tensors.items() if own.dtype not in _FLOATS and not _OF_NO_USE.fullmatch(key)]
@@ -221,19 +219,6 @@ def _other_shape(own: str, tensor: torch.Tensor | None) -> str:
         said = "DeepSpeed saved a part: run zero_to_fp32.py, or train with stage3_gather_16bit_weights_on_model_save"
         return f"{own} has no numbers in the file; {said}"
     return f"{own} is {' × '.join(map(str, tensor.shape))} in the file, and config.json asks for another shape"
-
-
-def _refuse_wrapped(name: str, model: PreTrainedModel, tensors: Iterable[str], known: Iterable[str]) -> None:
-    """An InputError if the names of all tensors have a prefix that a program for training put there."""
-    names = {own for own, _ in model.named_parameters(remove_duplicate=False)}
-    if names & {*known}:
-        return
-    for key in tensors:
-        for own in names:
-            if key.endswith(f".{own}") or re.sub(_WRAPPERS, "", key) == own:
-                before = key.removesuffix(own) if key.endswith(own) else "".join(re.findall(_WRAPPERS, key))
-                said = "as a program for training wraps a model: save the model inside it, or remove the prefix"
-                raise InputError(f"{name}: the names of its weights begin with {before!r}, {said}")
 
 
 def _of_other_heads(kind: type[PreTrainedModel], config: PretrainedConfig) -> set[str]:

@@ -34,7 +34,7 @@ from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
 from ..quiet import quiet
 from .base import Base
-from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
+from .folder import TrainingFolder, checkpoints_in, is_complete, seal, steps_of
 from .settings import Place, Settings
 
 SAVE_STEPS = 500  # between two checkpoints within an epoch; each epoch ends with one
@@ -104,8 +104,6 @@ def _fit(
     """The trained model and its record: steps, epochs, the best score, and the dev set's scores after each epoch."""
     torch.set_num_threads(place.threads)
     folder, name = held.checkpoints, base.name
-    for remains in incomplete(folder):
-        shutil.rmtree(remains)
     checkpoint, state = _resumed(folder, settings)
     with _told(name, settings, folder):
         set_seed(settings.seed)
@@ -247,11 +245,17 @@ def _steps(job: Job, settings: Settings) -> int:
 
 
 def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerState | None]:
-    """The newest checkpoint that a training can go on from, with its state: the best epoch's must be there, too."""
-    for checkpoint in complete(folder):
+    """The newest checkpoint that a training can go on from, with its state: the best epoch's must be there, too.
+
+    What a killed process has left unfinished is removed.
+    """
+    for checkpoint in checkpoints_in(folder):
+        if not is_complete(checkpoint):
+            shutil.rmtree(checkpoint)
+    for checkpoint in checkpoints_in(folder):
         state = TrainerState.load_from_json(str(checkpoint / _STATE))
         best = state.best_global_step if settings.patience is not None else None
-        if best is None or is_complete(checkpoint.with_name(f"checkpoint-{best}")):
+        if best is None or checkpoint.with_name(f"checkpoint-{best}").is_dir():
             return checkpoint, state
         shutil.rmtree(checkpoint)  # from an earlier one, transformers would take it for the newest
     return None, None

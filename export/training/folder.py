@@ -4,6 +4,7 @@ training.json says what made it, and once it is finished its files and scores. c
 them counts once its seal is there. The result is moved here from a hidden folder, config.json last.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -134,38 +135,35 @@ def _refuse_other(folder: Path, old: TrainingRecord | None, new: TrainingRecord)
         raise InputError(f"{folder}: was trained with {changed}: choose another --output")
 
 
-SEAL = "complete"  # an empty file, written once all others of a checkpoint are on the disk
+SEAL = "complete.json"  # the sizes of a checkpoint's files, once they are on the disk
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
 
 def seal(checkpoint: Path) -> None:
     """Mark a checkpoint as complete. Raises InputError if the mark cannot be written."""
     flush_folder(checkpoint)
-    write_bytes(checkpoint / SEAL, b"")
+    write_bytes(checkpoint / SEAL, json.dumps(_sizes(checkpoint)).encode())
 
 
-def complete(folder: Path) -> list[Path]:
-    """The complete checkpoints of a folder, which may be missing; the newest first."""
-    newest_first = sorted(_checkpoints(folder), key=steps_of, reverse=True)
-    return [checkpoint for checkpoint in newest_first if is_complete(checkpoint)]
+def _sizes(checkpoint: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in paths_in(checkpoint) if path.is_file() and path.name != SEAL}
 
 
-def incomplete(folder: Path) -> list[Path]:
-    """The checkpoints that a killed process has left unfinished."""
-    return [checkpoint for checkpoint in _checkpoints(folder) if not is_complete(checkpoint)]
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, which may be missing; the newest first."""
+    found = (path for path in paths_in(folder) if path.is_dir() and steps_of(path) >= 0)
+    return sorted(found, key=steps_of, reverse=True)
 
 
 def is_complete(checkpoint: Path) -> bool:
-    """Whether all files of a checkpoint are there."""
-    return (checkpoint / SEAL).is_file()
+    """Whether all files of a checkpoint are there, with their sizes: one that is being removed may have its mark."""
+    try:
+        return bool(json.loads((checkpoint / SEAL).read_bytes()) == _sizes(checkpoint))
+    except (OSError, ValueError):
+        return False
 
 
 def steps_of(checkpoint: Path) -> int:
     """After how many steps a checkpoint was written."""
     match = _NAME.fullmatch(checkpoint.name)
     return int(match[1]) if match else -1
-
-
-def _checkpoints(folder: Path) -> Iterator[Path]:
-    if folder.is_dir():
-        yield from (path for path in paths_in(folder) if path.is_dir() and steps_of(path) >= 0)

@@ -263,12 +263,6 @@ def prefixed(prefix):
     return of_weights(lambda tensors: {f"{prefix}{key}": own for key, own in tensors.items()})
 
 
-def compiled_layers(tensors):
-    return {
-        key.replace("bert.", "bert._orig_mod.").replace("cls.", "_orig_mod.cls."): own for key, own in tensors.items()
-    }
-
-
 def with_tensor(name, *shape):
     return of_weights(lambda tensors: tensors.update({name: torch.zeros(*shape)}))
 
@@ -379,11 +373,7 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
     },
     "8 bit": (says(quantization_config={"load_in_8bit": True}), r"is quantised \(bitsandbytes\)"),
     "another key": (says(attention_bias_type="alibi"), "says attention_bias_type alibi, .* remove it from config.json"),
-    "module.": (prefixed("module."), r"begin with 'module\.', as a program for training wraps"),
-    "_orig_mod.": (prefixed("_orig_mod."), r"begin with '_orig_mod\.'"),
-    "module._orig_mod.": (prefixed("module._orig_mod."), r"begin with 'module\._orig_mod\.'"),
-    "model.": (prefixed("model."), r"begin with 'model\.'"),
-    "compiled layers": (of_weights(compiled_layers), r"begin with '_orig_mod\.'"),
+    "module.": (prefixed("module."), r"its weights lack bert\..*, and hold module\.bert\..*, which it does not read"),
     "two values in shards": (twice, "LayerNorm.weight in model-00001.* and .* in model-00002.* with two values"),
     "two values of an old name": (
         of_weights(lambda tensors: tensors.update({f"{NORM}.gamma": tensors[f"{NORM}.weight"] + 1})),
@@ -551,6 +541,13 @@ ADAPTERS = {
     "a shared weight": Situation(with_an_adapter({}, {BIAS: (13,)}), f"changes {BIAS}, which the base shares with"),
     "another layer": Situation(
         with_an_adapter({"target_modules": ["key"]}), "query, which its target_modules do not name, so peft does not"
+    ),
+    "no weight": Situation(
+        with_an_adapter({}, {"bert.lora_magnitude": (3, 2)}),
+        "the base has no weight bert.lora_magnitude of 3 × 2 numbers; .*merge it with peft",
+    ),
+    "another size": Situation(
+        with_an_adapter({}, linear(QUERY, 4, 5)), f"the base has no weight {QUERY}.weight of 5 × 4 numbers"
     ),
     "half": Situation(with_an_adapter({}, {f"{QUERY}.lora_A.weight": (2, 32)}), "query is not a plain one of the base"),
     "NaN": Situation(with_an_adapter({}, number=float("nan")), r"lora_.\.weight holds numbers that are not finite"),

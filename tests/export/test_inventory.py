@@ -27,7 +27,7 @@ from negengine.export.tasks import FILL_MASK, task_of
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from .situations import READ, bert, roberta, tokenizer_of_transformers_5
+from .situations import READ, bert, roberta
 
 
 def logits_of(model):
@@ -101,19 +101,6 @@ def test_each_key_that_the_installed_transformers_writes_is_known():
 
 
 # ---------------------------------------------------------------- tokenizers
-@pytest.mark.parametrize("family", [roberta, bert])
-def test_a_tokenizer_of_transformers_5_is_read(family, saved):
-    """As it writes them: another class, and a list of further special tokens."""
-    _, folder = saved(family)
-    before = hf.AutoTokenizer.from_pretrained(folder)
-    tokenizer_of_transformers_5(folder)
-    source = locate(str(folder))
-    found = load_tokenizer(source, load_config(source), FILL_MASK.head)
-    text = f"a man who likes to {before.mask_token} sleep"
-    assert found(text)["input_ids"] == before(text)["input_ids"]
-    assert (found.mask_token_id, found.pad_token_id) == (before.mask_token_id, before.pad_token_id)
-
-
 def test_merges_are_not_left_out_at_random(saved, small_tokenizers):
     """A BPE with dropout, which is meant for its training, gives other tokens each time."""
     _, folder = saved(roberta)

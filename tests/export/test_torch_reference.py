@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from negengine.export.outsider import Outsider
+from negengine.export.reference import Outsider
 from tokenizers import Tokenizer, models
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 

@@ -15,7 +15,7 @@ from negengine.engine.experiments.cues.cue_words import LABELS
 from negengine.engine.experiments.nli.nli_pairs import scheme_of
 from negengine.export.tasks import TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION
 from negengine.export.training.base import Base
-from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training, seal
+from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, is_complete, read_training, seal
 from safetensors.torch import load_file
 from tiny_checkpoints import permuted, save_classifier
 
@@ -83,7 +83,7 @@ def test_a_killed_training_ends_with_the_same_weights(python, encoder, undisturb
     done = python(trainings.__file__, encoder(), folder, "15")
     assert done.status == -signal.SIGKILL, done.err
     assert not (folder / "config.json").exists()
-    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-12"
+    assert is_complete(folder / CHECKPOINTS / "checkpoint-12")
     resumed(encoder, folder, undisturbed)
 
 
@@ -98,8 +98,8 @@ def test_an_interrupted_training_ends_with_the_same_weights_in_another_place(epo
 def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
     folder = tmp_path / "out"
     interrupted(encoder, folder, at=(14, trainings.interrupt))
-    (folder / CHECKPOINTS / "checkpoint-12" / SEAL).unlink()
-    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
+    (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
+    assert [is_complete(folder / CHECKPOINTS / f"checkpoint-{step}") for step in (10, 12)] == [True, False]
     resumed(encoder, folder, undisturbed)
 
 
@@ -113,7 +113,7 @@ def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(damage
     assert read_training(whole).result["score"] == 0.9
     interrupted(encoder, folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
     if damaged:
-        (folder / CHECKPOINTS / "checkpoint-20" / SEAL).unlink()
+        (folder / CHECKPOINTS / "checkpoint-20" / "model.safetensors").write_bytes(b"cut")
     resumed(encoder, folder, whole, accuracies=accuracies if damaged else accuracies[2:], **given)
 
 
