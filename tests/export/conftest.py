@@ -5,6 +5,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,8 +74,13 @@ def operators(graph: Graph) -> dict[str, int]:
 
 @pytest.fixture(scope="session")
 def checkpoint(once) -> Callable[[str], Path]:
-    """A folder with a tiny checkpoint of a row of `families`."""
-    return lambda row: once(f"checkpoint-{row}", lambda folder: save_tiny(ROWS[row], folder))
+    """A folder with a tiny checkpoint of a row of `families`, or of a further family."""
+
+    def make(name: str) -> Path:
+        save = partial(save_tiny, ROWS[name]) if name in ROWS else partial(save_further, name)
+        return once(f"checkpoint-{name}", save)
+
+    return make
 
 
 @pytest.fixture
@@ -90,18 +96,6 @@ def copy(checkpoint, tmp_path) -> Path:
 def exported(checkpoint, once) -> Callable[[str], Path]:
     """The same, exported."""
     return lambda row: once(f"exported-{row}", lambda folder: build(str(checkpoint(row)), folder))
-
-
-@pytest.fixture(scope="session")
-def further(once) -> Callable[[str], Path]:
-    """A folder with a tiny checkpoint of a further family."""
-    return lambda family: once(f"further-{family}", lambda folder: save_further(family, folder))
-
-
-@pytest.fixture(scope="session")
-def exported_further(further, once) -> Callable[[str], Path]:
-    """The same, exported."""
-    return lambda family: once(f"exported-further-{family}", lambda folder: build(str(further(family)), folder))
 
 
 @pytest.fixture

@@ -18,21 +18,16 @@ CASES = {
     "adapter": ADAPTERS,
     "other": range(len(OTHERS)),
     "read": READ,
-    "checkpoint": ROWS,
+    "checkpoint": (*ROWS, *MASKED, *CAUSAL, *REFUSED_FAMILIES),
     "causal": causal_checkpoints.FAMILIES,
     PAIRS: (*tiny_checkpoints.FAMILIES, "xlnet"),
     TOKENS: tiny_checkpoints.FAMILIES,
-    "further": (*MASKED, *CAUSAL, *REFUSED_FAMILIES),
 }
-SOON = {"read": {"padding -1"}, "further": {"xlnet"}}  # those that other tests export
-SOON |= {kind: {"bert", "roberta", "gpt2"} for kind in ("checkpoint", "causal", PAIRS, TOKENS)}
+SOON = {"read": {"padding -1"}, "checkpoint": {"bert", "roberta", "xlnet"}}  # those that other tests export
+SOON |= {kind: {"bert", "roberta", "gpt2"} for kind in ("causal", PAIRS, TOKENS)}
 EVERY = [(kind, name) for kind, names in CASES.items() for name in names]
 KEPT = [(kind, name) for kind, name in EVERY if name in SOON.get(kind, CASES[kind])]
-FIXTURES = {
-    "checkpoint": ("checkpoint", "exported"),
-    "causal": ("causal_checkpoint", "causal"),
-    "further": ("further", "exported_further"),
-}
+FIXTURES = {"checkpoint": ("checkpoint", "exported"), "causal": ("causal_checkpoint", "causal")}
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def asked(saved, classifier, tmp_path, request):
             (reference, exported), options = classifier(kind, name), {"task": kind}
             return reference, options, said, what, lambda: exported
         elif kind in FIXTURES:
-            said = REFUSED_FAMILIES[name][1] if name in REFUSED_FAMILIES and kind == "further" else ""
+            said = REFUSED_FAMILIES.get(name, ({}, ""))[1]
             made, export = map(request.getfixturevalue, FIXTURES[kind])
             return made(name), options, said, what, lambda: export(name)
         else:

@@ -158,19 +158,19 @@ def test_the_small_models_say_only_what_their_classes_read():
 
 
 @pytest.mark.parametrize("family", few([*MASKED, *CAUSAL], "eurobert", "qwen3_next", "mamba2", "nemotron_h"))
-def test_a_further_family_decides_as_pytorch(family, further, exported_further):
+def test_a_further_family_decides_as_pytorch(family, checkpoint, exported):
     is_causal = family in CAUSAL
     loader = hf.AutoModelForCausalLM if is_causal else hf.AutoModelForMaskedLM
-    source, exported = further(family), load_exported(exported_further(family))
-    assert exported.info["exporter"] == ("Optimum" if family in OF_OPTIMUM else "PyTorch")
+    source, found = checkpoint(family), load_exported(exported(family))
+    assert found.info["exporter"] == ("Optimum" if family in OF_OPTIMUM else "PyTorch")
     kinds = (MASKED | CAUSAL)[family].get("layer_types", ())
     attentions = OF_ONE_OPERATOR.get(family, 2 - kinds.count("linear_attention") - kinds.count("mamba"))
-    assert exported.info["fused"]["attention"] == attentions
+    assert found.info["fused"]["attention"] == attentions
     if "mamba_chunk_size" in (MASKED | CAUSAL)[family]:  # PyTorch begins another chunk there
-        assert {8, 9, 512} <= {*exported.info["compared_lengths"]}
-    engine = (CausalLM if is_causal else MaskedLM)(exported)
+        assert {8, 9, 512} <= {*found.info["compared_lengths"]}
+    engine = (CausalLM if is_causal else MaskedLM)(found)
     model = loader.from_pretrained(source, dtype=torch.float32).eval()
-    for length in (2, 9, exported.max_length):
+    for length in (2, 9, found.max_length):
         ids = np.random.default_rng(length).integers(10, 30, (3, length)).astype(np.int32)
         position = np.array([length - 1] * 3 if is_causal else [0, length // 2, length - 1], np.int32)
         with torch.inference_mode():
