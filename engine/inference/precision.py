@@ -90,9 +90,7 @@ class Workload:
 
     pattern: str
     sample: Callable[[int], Any]  # so many sentences of the pattern, from the whole run
-    total: int  # sentences that the whole run is expected to have
-    # Largest credible share of repetitions → fewest sentences of a lazy run, which does not know their number before
-    at_least: Callable[[float], int] | None = None
+    total: int  # sentences that the whole run has; where it does not know that before, the least number
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,7 @@ class _Candidate:
 
     @property
     def weight(self) -> tuple[int, float]:  # the least number of sentences, and the share of close calls
-        found, at_least = self.calibration, self.workload.at_least
-        if at_least is None:
-            return self.workload.total, found.close
-        return at_least(disagreement_bound(found.repeated, found.sentences, _SURE)), found.close
+        return self.workload.total, self.calibration.close
 
     def alone(self, fewest: int) -> float:
         """The `speedup` if no other pattern were decided so."""

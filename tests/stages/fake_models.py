@@ -39,7 +39,6 @@ LEXICON = Lexicon(
 SEVERAL = ("beware", "crackle", "rustle", "pant", "abdicate", "acetify", "alkalize", "ameliorate", "agglomerate")
 BOTH_KINDS = replace(LEXICON, verbs=("smoke", "dance", "sing", *SEVERAL, "swim", "walk"))
 CALIBRATION = Calibration(0.0, 0.1, 0.5, never=(), close=0.1, sentences=1_000, audit_share=0.1)
-PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 
 
 class HashDecider(Decider):

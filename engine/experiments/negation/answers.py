@@ -5,16 +5,12 @@ sentence can depend on its batch: a few rows may differ there, but not by more t
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from ...basics.errors import InputError
 from ...inference.exported import PRECISIONS, REFERENCE
 from ...inference.words import WordScores
-from ...runs.record import StageRecord
-from ...runs.results import read_frame
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 
@@ -75,15 +71,6 @@ def rejoined(triplets: pl.LazyFrame, answers: pl.LazyFrame) -> pl.LazyFrame:
     """The inverse of `divided`: the rows of a selection's parts from its files."""
     told = answers.select(pl.struct(*ANSWERS).alias(_COLUMN))
     return pl.concat([triplets, told], how="horizontal", strict=True)
-
-
-def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame:
-    """The answers of a finished selection with so many triplets; an `InputError` if it did not write the file so."""
-    frame = read_frame(folder, stage, ANSWERS_FILE)
-    is_known = dict(frame.schema) == {"triplet": pl.Int64(), **{name: kind() for name, kind in ANSWERS.items()}}
-    if not is_known or len(frame) != triplets or not frame["precision"].is_in(PRECISIONS).fill_null(False).all():
-        raise InputError(f"{folder / ANSWERS_FILE}: not as negengine writes it; run the selection again elsewhere")
-    return frame.drop("triplet").with_columns(pl.col("top1", "precision").cast(pl.Categorical))  # few different texts
 
 
 def disagreement(answers: pl.DataFrame, scores: WordScores, tokenizer: MaskTokenizer, near_tie: float) -> str:

@@ -51,17 +51,7 @@ class Verbs:
     def locate(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Name, profession and verb (each int64 [n]) of candidates."""
         position, verb = np.divmod(index, self.n)
-        name, profession = np.divmod(self.pairs[position], self.professions)
-        return name, profession, verb
-
-    def part_pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return np.divmod(self.pairs[part.start : part.stop], self.professions)
-
-    def part_indices(self, part: range) -> tuple[NDArray[np.int64], ...]:
-        """Name, profession and verb (each int64 [len(part) * n]) of a part's candidates, by ascending index."""
-        name, profession = self.part_pairs(part)
-        verb = np.tile(np.arange(self.n), len(part))
-        return np.repeat(name, self.n), np.repeat(profession, self.n), verb
+        return *np.divmod(self.pairs[position], self.professions), verb
 
 
 def slot_words(lexicon: Lexicon, fillers: Mapping[str, "PairFillers"]) -> dict[str, Sequence[str]]:

@@ -15,7 +15,6 @@ With k = 1, all that a pair tells is its first verb. These are draws from differ
 certain than a binomial one (Hoeffding 1956, Annals of Mathematical Statistics 27, 713-721), whose interval is used.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,9 +30,8 @@ _ROUND = 0.8
 
 @dataclass(frozen=True, eq=False)
 class LazyRepeats:
-    """The results of lazy tests: `repeated` is [pairs, verbs], all others are [pairs]."""
+    """The results of lazy tests, each [pairs]."""
 
-    repeated: NDArray[np.bool_]  # which verbs are known to repeat; the untested ones are False
     tested: NDArray[np.int64]  # how many verbs
     repeating: NDArray[np.float64]  # how many of all verbs: an estimate for pairs that have enough, else exact
     variance: NDArray[np.float64]  # of that estimate
@@ -68,10 +66,8 @@ def first_repeating(
         so_far = int(np.where(tested < verbs, np.minimum(found, enough), enough).sum())
         advance(so_far - told)
         told = so_far
-    repeated = np.zeros_like(in_order)
-    np.put_along_axis(repeated, order, in_order, axis=1)
     repeating, variance = _estimate(in_order, enough)
-    return LazyRepeats(repeated, tested, repeating, variance, found >= enough)
+    return LazyRepeats(tested, repeating, variance, found >= enough)
 
 
 def share_interval(share: float, variance: float, pairs: int, stopped: int, enough: int) -> tuple[float, float]:
@@ -86,27 +82,6 @@ def share_interval(share: float, variance: float, pairs: int, stopped: int, enou
     independent = share * (1 - share) / variance if known else pairs
     low, high = exact_proportion_interval(min(share, 1.0), max(independent, 1.0))
     return low, high
-
-
-def fewest_tests(verbs: int, enough: int, rate: float) -> float:
-    """A lower bound on the mean number of tests of a pair, however the repetitions are divided among the pairs.
-
-    A pair with R repeating verbs of V is expected to need h(R) = k (V + 1) / (R + 1) tests up to the k-th repetition
-    (k is `enough`), and V tests if R < k. The largest convex function below both is the line from (0, V) that touches
-    h, and then h. By Jensen's inequality its value at the mean of R is not above the mean number of tests.
-    """
-    if enough >= verbs:
-        return float(verbs)
-
-    def tests(repeating: float) -> float:
-        return enough * (verbs + 1) / (repeating + 1)
-
-    share = verbs / (enough * (verbs + 1))
-    touching = min(float(verbs), (1 + math.sqrt(max(0.0, 1 - share))) / share - 1)
-    repeating = min(1.0, max(0.0, rate)) * verbs
-    if repeating >= touching:
-        return tests(repeating)
-    return verbs - (verbs - tests(touching)) / touching * repeating
 
 
 def _estimate(in_order: NDArray[np.bool_], enough: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -186,9 +186,8 @@ class ScoresRun(Run):
         return [selection_table(summary, paper), rates]
 
     def main_tables(self) -> list[Table]:
-        """Without those that `select` has shown."""
-        shown = {table.title for table in self.selection.tables()}
-        return [table for table in self.tables() if table.title not in shown]
+        """Without the one that `select` has shown."""
+        return self.tables()[1:]
 
     def remarks(self) -> list[str]:
         """Whether the model passes the test, and what another way of counting would change."""

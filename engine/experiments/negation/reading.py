@@ -11,30 +11,54 @@ person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import polars as pl
 
 from ...basics.choices import Coreference
 from ...basics.numerals import fixed, interval, percent
-from ...text.pattern import Pattern, PatternSet, Role
+from ...text.pattern import PatternSet, Role
 from ...text.pattern_files import load_patterns
 from .grid import SEVERAL
 
-Row = Mapping[str, Any]
 PAPERS_PRONOUNS = ("she", "he")
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
 STRONG = 50.0
 """Percentage points; a strong drop is above this."""
 _WHERE = "Kletz et al. 2023, section 3.5"
 _DECIDE = "The 95 % intervals with pairs and verbs as clusters decide."
-_ENDS = ("drop_low_two_way", "drop_high_two_way")  # the interval that decides
 _TARGET = {
     Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
     Coreference.SAME_NAME: "repeats the name of the context sentence",
     Coreference.SAME_GENDER: "has another name of the same gender",
     Coreference.OTHER_GENDER: "has a name of the other gender",
 }
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The drop of a pattern in percentage points, and the interval that decides; None where it has none."""
+
+    pattern: str
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def interval(self) -> tuple[float, float]:  # a missing one counts as the whole range
+        if self.low is None or self.high is None:
+            return -inf, inf
+        return self.low, self.high
+
+    def overlaps(self, other: "Drop") -> bool:
+        """Whether the two intervals have a point in common."""
+        (low, high), (other_low, other_high) = self.interval, other.interval
+        return low <= other_high and other_low <= high
+
+    def __str__(self) -> str:
+        return f"{self.pattern} ({_points(self.value)})"
 
 
 def reading(
@@ -46,8 +70,9 @@ def reading(
     has_several: bool = False,
 ) -> str:
     """What the drops of a run, the content of rates.parquet, mean: the test's verdict where the paper has one."""
+    drops = _drops(rates)
     forbidden, controls = (
-        _known(rates, [pattern for pattern in patterns.scored if pattern.role is role])
+        [drops[own.name] for own in patterns.scored if own.role is role and own.name in drops]
         for role in (Role.FORBIDDEN, Role.CONTROL)
     )
     if coreference not in SAME_PERSON:
@@ -56,9 +81,12 @@ def reading(
             "natural and a drop is not a sign of understanding."
         )
         if forbidden:
-            largest = _with_interval(max(forbidden, key=lambda row: row["drop"]))
-            said += f" The forbidden pattern with the largest drop is {largest}; `negengine compare` "
-            said += "shows it next to a run about the same person."
+            one = max(forbidden, key=lambda own: own.value)
+            ends = "" if one.low is None or one.high is None else f", from {_points(one.low)} to {_points(one.high)}"
+            said += (
+                f" The forbidden pattern with the largest drop is {one.pattern} ({_points(one.value)}{ends}); "
+                "`negengine compare` shows it next to a run about the same person."
+            )
         return said
     if not forbidden or not controls:
         return (
@@ -66,14 +94,14 @@ def reading(
         )
     others = sorted({*pronouns} - {*PAPERS_PRONOUNS}) if coreference == Coreference.PRONOUN else []
     papers = patterns.sha256 == load_patterns().sha256 and not others and not has_several
-    judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
-    met = [row for row, meets, _ in judged if meets]
-    failed, undecided = ([said for _, meets, said in judged if meets is state] for state in (False, None))
+    judged = {own: _judge(own, controls, strong=papers) for own in forbidden}
+    met = [own for own, (meets, _) in judged.items() if meets]
+    failed, undecided = ([why for meets, why in judged.values() if meets is state] for state in (False, None))
     found = [*failed, *undecided]
     if met:
         which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
-        drops = f"drop{'s' * (len(met) > 1)} of {_and(met)} {'is' if len(met) == 1 else 'are'}"
-        found.insert(0, f"the {drops} above {f'{STRONG:g} and above ' * papers}{which} {_and(controls)}")
+        above = f"drop{'s' * (len(met) > 1)} of {_and(met)} {'is' if len(met) == 1 else 'are'}"
+        found.insert(0, f"the {above} above {f'{STRONG:g} and above ' * papers}{which} {_and(controls)}")
     said = f"{'; '.join(found)}. {_DECIDE}"
     if not papers:
         own = f"pronouns, not for {', '.join(others)}" if others else "patterns"
@@ -82,68 +110,39 @@ def reading(
     if failed:
         return f"{'Passes the test in part' if met else 'Does not pass the test'} ({_WHERE}): {said}"
     if undecided:
-        alone = [_at_its_drop(row) for row in controls]
-        passes = all(_judge(_at_its_drop(row), alone, strong=True)[0] for row in forbidden)
-        return f"Not decided ({_WHERE}): {said} By the drops alone the model {'passes' if passes else 'does not pass'}."
+        limit = max(STRONG, *(own.value for own in controls))
+        passes = "passes" if all(own.value > limit for own in forbidden) else "does not pass"
+        return f"Not decided ({_WHERE}): {said} By the drops alone the model {passes}."
     return f"Passes the test ({_WHERE}): {said}"
 
 
-def _known(rates: pl.DataFrame, patterns: Sequence[Pattern]) -> list[Row]:
-    """The rows of the patterns that have a drop."""
-    rows = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
-    return [rows[pattern.name] for pattern in patterns if pattern.name in rows]
+def _drops(rates: pl.DataFrame) -> dict[str, Drop]:
+    """Of each pattern that has one."""
+    columns = ("pattern", "drop", "drop_low_two_way", "drop_high_two_way")
+    return {row[0]: Drop(*row) for row in rates.drop_nulls("drop").select(columns).iter_rows()}
 
 
-def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | None, str]:
+def _judge(own: Drop, controls: Sequence[Drop], *, strong: bool) -> tuple[bool | None, str]:
     """Whether the drop is above the controls, and strong if that is asked; and what is missing. None: not decided."""
-    low, high = _ends(row)
-    if low is None:
-        return None, f"{_drop(row)} has no interval"
-    below = [control for control in controls if row["drop"] < control["drop"] and not _overlap(row, control)]
-    weak = strong and high is not None and high <= STRONG
-    if missing := [*([f"not above {STRONG:g}"] if weak else []), *([f"below {_and(below)}"] if below else [])]:
-        return False, f"the drop of {_drop(row)} is {' and '.join(missing)}"
-    near = [control for control in controls if _overlap(row, control)]
-    uncertain = [f"reaches below {STRONG:g}"] if strong and low <= STRONG else []
+    if own.low is None or own.high is None:
+        return None, f"{own} has no interval"
+    below = [control for control in controls if own.value < control.value and not own.overlaps(control)]
+    weak = [f"not above {STRONG:g}"] if strong and own.high <= STRONG else []
+    if missing := [*weak, *([f"below {_and(below)}"] if below else [])]:
+        return False, f"the drop of {own} is {' and '.join(missing)}"
+    near = [control for control in controls if own.overlaps(control)]
+    uncertain = [f"reaches below {STRONG:g}"] if strong and own.low <= STRONG else []
     uncertain += [f"overlaps with the interval{'s' if len(near) > 1 else ''} of {_and(near)}"] if near else []
-    return (None, f"the interval of {_drop(row)} {' and '.join(uncertain)}") if uncertain else (True, "")
-
-
-def _at_its_drop(row: Row) -> Row:
-    return {"pattern": row["pattern"], "drop": row["drop"], **dict.fromkeys(_ENDS, row["drop"])}
-
-
-def _overlap(one: Row, other: Row) -> bool:
-    """Whether two intervals have a point in common. A missing interval counts as the whole range."""
-    (low, high), (other_low, other_high) = _ends(one), _ends(other)
-    if low is None or high is None or other_low is None or other_high is None:
-        return True
-    return low <= other_high and other_low <= high
-
-
-def _ends(row: Row) -> tuple[float | None, float | None]:
-    low, high = (row[name] for name in _ENDS)
-    return low, high
-
-
-def _drop(row: Row) -> str:
-    return f"{row['pattern']} ({_points(row['drop'])})"
-
-
-def _with_interval(row: Row) -> str:
-    low, high = _ends(row)
-    if low is None or high is None:
-        return _drop(row)
-    return f"{row['pattern']} ({_points(row['drop'])}, from {_points(low)} to {_points(high)})"
+    return (None, f"the interval of {own} {' and '.join(uncertain)}") if uncertain else (True, "")
 
 
 def _points(drop: float) -> str:
     return fixed(drop, 1, (-100, 0, STRONG, 100))
 
 
-def _and(rows: Sequence[Row]) -> str:
-    words = [_drop(row) for row in rows]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _and(drops: Sequence[Drop]) -> str:
+    *first, last = map(str, drops)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], test: str) -> str:
@@ -175,10 +174,11 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
 
 def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
-    drops = []
-    for row in _known(rates, patterns.scored):
-        ends = (None if end is None else _points(end) for end in _ends(row))
-        drops.append(f"{row['pattern']} {_points(row['drop'])}{interval(*ends)} (n = {row['n']:,})")
+    sizes, drops = dict(rates.select("pattern", "n").iter_rows()), list[str]()
+    for name, own in _drops(rates).items():
+        if name != patterns.selecting.name:
+            ends = (None if end is None else _points(end) for end in (own.low, own.high))
+            drops.append(f"{name} {_points(own.value)}{interval(*ends)} (n = {sizes[name]:,})")
     return (
         f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
         "(100 minus the repetition rate, in percentage points; pairs and verbs are "

@@ -31,7 +31,7 @@ from ...text.composition import composer
 from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
-from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
+from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement
 from .grid import SEVERAL
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
 from .rates import RATES_FILE, SCORES_FILE, rates
@@ -88,9 +88,11 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     def plan(
         cls, selected: SelectionRun, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
     ) -> Self:
-        """Plan a scoring with the model that selected; an `InputError` if the selection's answers are damaged."""
-        coded = selected.frame(TRIPLETS_FILE).with_columns(pl.col(pl.String).cast(pl.Categorical))
-        kept = kept_answers(selected.folder, selected.record, len(coded))
+        """Plan a scoring with the model that selected; an `InputError` if a file of the selection is damaged."""
+        coded, kept = (
+            selected.frame(name).with_columns(pl.col(pl.String).cast(pl.Categorical))  # few different texts
+            for name in (TRIPLETS_FILE, ANSWERS_FILE)
+        )
         return cls(selected, exported, coded, kept, triplets_per_part)
 
     @property
@@ -133,15 +135,11 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @property
     def row_columns(self) -> dict[str, Any]:
-        return {"triplet": pl.Int64, "pattern": pl.String, "top1": pl.String, "repeated": pl.Boolean, **ANSWERS,
-                TOKENS: pl.Int32}  # fmt: skip
+        return {"triplet": pl.Int64, "pattern": pl.String, "top1": pl.String, "repeated": pl.Boolean, **ANSWERS}
 
     @cached_property
     def patterns(self) -> tuple[ScoredPattern, ...]:
-        """All patterns over the triplets, the selecting one first.
-
-        An `InputError` if a sentence is too long, or a verb cannot be predicted at the mask of a scored pattern.
-        """
+        """All patterns over the triplets, the selecting one first; an `InputError` if a sentence is too long."""
         slots = dict.fromkeys((VERB, *self.selected.patterns.slots))
         coded, scored = {slot: distinct(self.coded[column(slot)]) for slot in slots}, []
         verbs = coded[VERB][0]
@@ -159,20 +157,17 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         return tuple(scored)
 
     def _at_mask(self, pattern: Pattern, forms: Sequence[Sequence[str]], base: Mapping[str, str]) -> TokenSequences:
-        """The tokens of the verbs at the mask of a pattern; those of the selection can all be predicted there."""
+        """The tokens of the verbs at the mask of a pattern; the selection has taken no others."""
         tokenizer = self.exported.tokenizer
         main, further = zip(*((own[0], own[1:]) for own in forms), strict=True)
         if self.convention is SEVERAL:
             found = mask_words(tokenizer, pattern, main, base)
-            if lost := [own for own in found if isinstance(own, str)]:
-                raise InputError(f"{pattern.name}: {'; '.join(lost)}")
-            return TokenSequences.of([own for own in found if isinstance(own, tuple)])
-        index, token = mask_fillers(tokenizer, pattern, main, base, self.convention, further)
-        if len(index) < len(main):
-            lost = [repr(main[i]) for i in np.setdiff1d(np.arange(len(main)), index)]
-            which = f"{'verbs' if len(lost) > 1 else 'verb'} {', '.join(lost)}"
-            raise InputError(f"{pattern.name}: not one token at its mask: the {which}; select again")
-        return TokenSequences.single(token)
+            tokens = TokenSequences.of([own for own in found if isinstance(own, tuple)])
+        else:
+            tokens = TokenSequences.single(mask_fillers(tokenizer, pattern, main, base, self.convention, further)[1])
+        if len(tokens) < len(main):
+            raise InputError(f"{pattern.name}: a verb of the triplets cannot be asked for at its mask: select again")
+        return tokens
 
     def check(self, say: Callable[[str], None]) -> None:
         parts, patterns = counted(len(self.parts), "part"), counted(len(self.patterns), "pattern")
@@ -217,10 +212,9 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     def decide(
         self, model: PatternDeciders, number: int, prepared: list[list[Bucket] | None] | None, advance: Advance
     ) -> PartResult:
-        """One row for each triplet and pattern: triplet, pattern, repeated, tokens, and those of `answer_columns`."""
-        part, patterns, counts = self.parts[number], self.patterns, dict[str, int]()
-        rows = slice(part.start, part.stop)
-        frames = []
+        """One row for each triplet and pattern: triplet, pattern, repeated, and the columns of `answer_columns`."""
+        part, counts, frames = self.parts[number], dict[str, int](), list[pl.DataFrame]()
+        rows, tokenizer = slice(part.start, part.stop), self.exported.tokenizer
         asked = [
             score_words(
                 model.deciders[pattern.decided_as],
@@ -230,42 +224,36 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
                 causal=pattern.causal,
                 advance=lambda n: advance(n, n),
             )
-            for pattern, buckets in zip(patterns, prepared or self.prepare(number), strict=True)
+            for pattern, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True)
             if pattern.decided_as not in model.taken
         ]
         scored = iter(finished(gathered(asked)))
-        for pattern in patterns:
-            name, same_text = pattern.pattern.name, 0
+        for pattern in self.patterns:
+            same_text = 0
             if taken := model.taken.get(pattern.decided_as):
-                if taken.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
-                    raise InputError(
-                        f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: "
-                        "the selection has been run again since; choose another --output"
-                    )
-                answers = self.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
-                repeated = pl.Series([True], dtype=pl.Boolean).new_from_index(0, len(part))
+                self._refuse_other_answers(taken)
+                answers = self.kept[rows].cast({pl.Categorical: pl.String}).with_columns(repeated=pl.lit(value=True))
                 advance(int(self.tokens[rows].sum()), 0)
             else:
                 scores = next(scored)
-                answers, repeated = answer_columns(scores, self.exported.tokenizer), pl.Series(scores.top1)
+                answers = pl.DataFrame({**answer_columns(scores, tokenizer), "repeated": scores.top1})
                 if self.convention is not SEVERAL:
-                    same = self.exported.tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0))
-                    same_text = int(same.sum())
-            counts[SAME_TEXT.format(name)] = same_text
-            columns = {
-                "triplet": self.coded["triplet"][rows],
-                "pattern": pl.Series([name], dtype=pl.String).new_from_index(0, len(part)),
-                "top1": answers.pop("top1"),
-                "repeated": repeated,
-                **answers,
-                TOKENS: self.tokens[rows],
-            }
-            frames.append(pl.DataFrame(columns))
+                    same_text = int(tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0)).sum())
+            counts[SAME_TEXT.format(pattern.pattern.name)] = same_text
+            named = answers.with_columns(self.coded["triplet"][rows], pattern=pl.lit(pattern.pattern.name))
+            frames.append(named.select(*self.row_columns))
         audited = take_audits(model.deciders)
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
+
+    def _refuse_other_answers(self, taken: Mapping[str, Any]) -> None:
+        if taken.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
+            raise InputError(
+                f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: "
+                "the selection has been run again since; choose another --output"
+            )
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         selected, patterns = read_selected(parts.folder), parts.metadata["patterns"]
-        scores, triplets = parts.rows.drop(TOKENS, strict=False), selected.frame(TRIPLETS_FILE).lazy()
-        return {SCORES_FILE: scores, RATES_FILE: rates(scores, triplets, patterns, patterns[0])}
+        found = rates(parts.rows, selected.frame(TRIPLETS_FILE).lazy(), patterns, patterns[0])
+        return {SCORES_FILE: parts.rows, RATES_FILE: found}

@@ -8,6 +8,7 @@ verb's tokens before it are filled in (see `inference.words`). The number of mas
 so these verbs have a run of their own. Of their forms for the mask, the main one counts.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -40,7 +41,7 @@ from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, IN_PART, answer_columns, as_column, divided, rejoined
 from .grid import SEVERAL, PairFillers, Verbs, pair_fillers, sample_pairs, slot_words, usable_verbs, verb_order
-from .lazy import fewest_tests, first_repeating, share_interval
+from .lazy import first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
 TOKENS = "tokens"
@@ -50,9 +51,9 @@ PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get 
 LAZY_CANDIDATES_PER_PART = 2**23  # 64 MB for the order of their keys: with many verbs, there are fewer pairs
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 
-_COUNTS = ("tested", "repeating", "variance", "near_ties", "stopped")
-
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Candidates = NDArray[np.int64]  # [n], of a part: the pair's place in it * verbs + verb
+Counts = dict[str, float]
 Sentences = tuple[list[Bucket], TokenSequences]
 """Sentences with one mask each, and the word that is expected there."""
 
@@ -81,16 +82,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_options(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What was found about the candidates of a part."""
-
-    repeated: NDArray[np.bool_]  # [pairs, verbs], known to repeat
-    candidates: NDArray[np.int64]  # [m], pair * verbs + verb of those that repeat, ascending
-    scores: WordScores  # of these
-    counts: Mapping[str, float]  # those of `_COUNTS`, and queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +143,8 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def sizes(self) -> Sequence[int]:
-        most = self.settings.max_verbs
-        return [len(part) * (most if self.settings.lazy else self.verbs.n) for part in self.verbs.parts]
+        of_pair = self.settings.max_verbs if self.settings.lazy else self.verbs.n
+        return [len(part) * of_pair for part in self.verbs.parts]
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -241,12 +232,10 @@ class Selection(DecidingStage[Sentences]):
                 refuse_too_long(self.exported, made.longest(), own.name)
 
     def workloads(self) -> list[Workload]:
-        verbs, name = self.verbs, self.patterns.selecting.name
-        total, pairs, enough = verbs.size, len(verbs.pairs), self.settings.max_verbs
-        if not self.settings.lazy:
-            return [Workload(name, self.sample, total)]
-        expected = min(total, 2 * pairs * enough)  # a lazy run is expected to test twice as many verbs as it keeps
-        return [Workload(name, self.sample, expected, lambda rate: int(pairs * fewest_tests(verbs.n, enough, rate)))]
+        verbs, most = self.verbs, self.settings.max_verbs
+        # A lazy run tests what it keeps, or all.
+        least = min(verbs.size, len(verbs.pairs) * most) if self.settings.lazy else verbs.size
+        return [Workload(self.patterns.selecting.name, self.sample, least)]
 
     def sample(self, n: int) -> EncodedSentences:
         """Random queries of the run, to calibrate on: of random candidates, each of whose tokens is as likely."""
@@ -262,26 +251,37 @@ class Selection(DecidingStage[Sentences]):
 
     def prepare(self, number: int) -> Sentences | None:
         """All candidates of a part as token ids; None in a lazy run, which chooses its tests step by step."""
-        return None if self.settings.lazy else self._sentences(*self.verbs.part_indices(self.verbs.parts[number]))
+        n, part = self.verbs.n, self.verbs.parts[number]
+        every = np.arange(part.start * n, part.stop * n)
+        return None if self.settings.lazy else self._sentences(*self.verbs.locate(every))
 
     def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
         verbs, pattern = self.verbs, self.patterns.selecting.name
-        decider, pairs = model.deciders[pattern], verbs.part_pairs(verbs.parts[number])
+        decider, part = model.deciders[pattern], verbs.parts[number]
+        pairs = np.divmod(verbs.pairs[part.start : part.stop], verbs.professions)
         if prepared is None:
-            found = self._decide_lazily(decider, pairs, advance)
+            candidates, scores, estimated = self._decide_lazily(decider, pairs, advance)
         else:
             scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
-            (own,) = np.nonzero(scores.top1)
-            repeated, known = scores.top1.reshape(-1, verbs.n), _counts(scores, repeating=len(own))
-            found = Found(repeated, own, scores.take(own), known)
+            candidates, estimated = np.arange(len(scores.words)), {"repeating": int(scores.top1.sum())}
+        (own,) = np.nonzero(scores.top1)
         audited = take_audits({pattern: decider})
-        counts = {**found.counts, **audited.counts}
-        return PartResult(self._kept(pairs, found), counts, audited.bounds, audited.needed)
+        counts = {
+            "tested": len(scores.words),
+            "near_ties": scores.near_ties(NEAR_TIE),
+            "queries": scores.queries,
+            **estimated,
+            **audited.counts,
+        }
+        return PartResult(self._kept(pairs, candidates[own], scores.take(own)), counts, audited.bounds, audited.needed)
 
-    def _decide_lazily(self, decider: Decider, pairs: Pairs, advance: Advance) -> Found:
-        """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
+    def _decide_lazily(self, decider: Decider, pairs: Pairs, advance: Advance) -> tuple[Candidates, WordScores, Counts]:
+        """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`).
+
+        Returns the candidates that were tested, their scores, and an estimate of how many repeat, with its variance.
+        """
         name, profession = pairs
-        rounds: list[tuple[NDArray[np.int64], WordScores]] = []  # candidates and their scores
+        rounds: list[tuple[Candidates, WordScores]] = []
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
             sentences, causal = self._sentences(name[pair], profession[pair], verb), self.exported.is_causal
@@ -289,23 +289,20 @@ class Selection(DecidingStage[Sentences]):
             rounds.append((pair * self.verbs.n + verb, scores))
             return scores.top1
 
-        order = self.verb_order(pairs)
-        found = first_repeating(order, self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0))
-        candidates, scores = np.concatenate([own for own, _ in rounds]), WordScores.joined([own for _, own in rounds])
-        (own,) = np.nonzero(scores.top1)
-        own = own[np.argsort(candidates[own])]
-        counts = _counts(scores, repeating=float(found.repeating.sum()), variance=float(found.variance.sum()))
-        counts["stopped"] = int(found.stopped.sum())
-        return Found(found.repeated, candidates[own], scores.take(own), counts)
+        order, most = self.verb_order(pairs), self.settings.max_verbs
+        found = first_repeating(order, most, decide, lambda verbs: advance(verbs, 0))
+        candidates, scores = zip(*rounds, strict=True)
+        estimated = {"repeating": float(found.repeating.sum()), "variance": float(found.variance.sum())}
+        return np.concatenate(candidates), WordScores.joined(scores), {**estimated, "stopped": int(found.stopped.sum())}
 
-    def _kept(self, pairs: Pairs, found: Found) -> pl.DataFrame:
-        """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys."""
+    def _kept(self, pairs: Pairs, candidates: Candidates, scores: WordScores) -> pl.DataFrame:
+        """The triplets of a part, by pair, then key: of a pair's candidates that repeat, those with the first keys."""
         (name, profession), verbs = pairs, self.verbs
-        order = self.verb_order(pairs)
-        in_order = np.take_along_axis(found.repeated, order, axis=1)
-        kept = in_order & (in_order.cumsum(axis=1) <= self.settings.max_verbs)
-        pair, position = np.nonzero(kept)
-        verb = order[pair, position]
+        pair, verb = np.divmod(candidates, verbs.n)
+        by_key = np.lexsort((np.argsort(self.verb_order(pairs), axis=1)[pair, verb], pair))
+        number = np.arange(len(by_key)) - np.searchsorted(pair[by_key], pair[by_key])  # among those of its pair
+        kept = by_key[number < self.settings.max_verbs]
+        pair, verb = pair[kept], verb[kept]
         chosen, who, what = verbs.index[verb], name[pair], profession[pair]
 
         def words(slot: str) -> pl.Series:
@@ -314,8 +311,7 @@ class Selection(DecidingStage[Sentences]):
 
         forms = pl.Series(map(self.lexicon.accepted, self.lexicon.verbs), dtype=pl.List(pl.String))
         at_mask = {AT_MASK: forms.gather(chosen)} if self.lexicon.at_mask else {}
-        rows = np.searchsorted(found.candidates, pair * verbs.n + verb)
-        answers = answer_columns(found.scores.take(rows), self.exported.tokenizer)
+        answers = answer_columns(scores.take(kept), self.exported.tokenizer)
         return pl.DataFrame(
             {
                 column(NAME): words(NAME),
@@ -345,51 +341,29 @@ class Selection(DecidingStage[Sentences]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         """triplets.parquet, answers.parquet, and selection.json: rows 1 to 6 of the paper's Table 5, and more."""
-        rows, has_several = parts.rows.select(pl.exclude("triplet")), parts.metadata["verb convention"] == SEVERAL
-        both = divided(rows if has_several else rows.drop(TOKENS, strict=False))
-        triplets, answers = (own.with_row_index("triplet").cast({"triplet": pl.Int64}) for own in both)
-        n = int(triplets.select(pl.len()).collect().item())
-        summary = _figures(parts.metadata, parts.counts, n)
-        return {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: summary}
-
-
-def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> dict[str, float]:
-    return {
-        "tested": len(scores.words),
-        "repeating": repeating,
-        "variance": variance,  # of `repeating`, where it is an estimate
-        "near_ties": scores.near_ties(NEAR_TIE),
-        "queries": scores.queries,
-    }
-
-
-def _figures(metadata: Mapping[str, Any], all_counts: Mapping[str, float], selected: int) -> dict[str, Any]:
-    counts = {name: all_counts.get(name, 0) for name in _COUNTS}
-    candidates = metadata["pairs"] * metadata["verbs"]
-    figures = {
-        "model": metadata["model"],
-        "pattern": metadata["pattern"],
-        "coreference": metadata["coreference"],
-        "verbs": metadata["verbs"],
-        "pairs": metadata["pairs"],
-        "tested": counts["tested"],
-        "repeating": round(counts["repeating"]),
-        "ratio": 100 * counts["repeating"] / candidates,
-        "selected": selected,
-        "near_ties": counts["near_ties"],
-        "precision": audit_summary(all_counts),
-    }
-    if metadata["lazy"]:
-        share, variance = counts["repeating"] / candidates, counts["variance"] / candidates**2
-        stopped, enough = int(counts["stopped"]), metadata["max verbs"]
-        low, high = share_interval(share, variance, metadata["pairs"], stopped, enough)
-        figures["lazy"] = {
-            "candidates": candidates,
-            "times_fewer_calls": candidates / counts["tested"],
-            "ratio_low": 100 * low,
-            "ratio_high": 100 * high,
+        told, counts = parts.metadata, defaultdict(int, parts.counts)
+        rows = parts.rows.drop("triplet", *([] if told["verb convention"] == SEVERAL else [TOKENS]), strict=False)
+        triplets, answers = (own.with_row_index("triplet").cast({"triplet": pl.Int64}) for own in divided(rows))
+        candidates = told["pairs"] * told["verbs"]
+        figures = {
+            **{name: told[name] for name in ("model", "pattern", "coreference", "verbs", "pairs")},
+            "tested": counts["tested"],
+            "repeating": round(counts["repeating"]),
+            "ratio": 100 * counts["repeating"] / candidates,
+            "selected": int(triplets.select(pl.len()).collect().item()),
+            "near_ties": counts["near_ties"],
+            "precision": audit_summary(parts.counts),
         }
-    return figures
+        if told["lazy"]:
+            share, variance = counts["repeating"] / candidates, counts["variance"] / candidates**2
+            low, high = share_interval(share, variance, told["pairs"], int(counts["stopped"]), told["max verbs"])
+            figures["lazy"] = {
+                "candidates": candidates,
+                "times_fewer_calls": candidates / counts["tested"],
+                "ratio_low": 100 * low,
+                "ratio_high": 100 * high,
+            }
+        return {TRIPLETS_FILE: triplets, ANSWERS_FILE: answers, SELECTION_FILE: figures}
 
 
 def composed(pattern: str, made: Composer) -> str:

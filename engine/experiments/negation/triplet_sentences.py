@@ -5,7 +5,6 @@ An item fails if the model repeats the verb where the negation forbids it, or do
 `verify` asks recorded decisions again, and candidates that a selection has left out.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
@@ -59,22 +58,19 @@ def scored_sentences(
 
 
 def _looked_up(triplets: pl.LazyFrame) -> list[pl.Expr]:
-    """The columns of triplets by their numbers. A filter or some rows need no others, as they would behind a join."""
+    """The columns of triplets by their numbers, which are those of the rows of triplets.parquet.
+
+    A filter or some rows need no others, as they would behind a join.
+    """
     small = triplets.with_columns(pl.col(pl.String).cast(pl.Categorical)).collect(engine="streaming")  # each word once
-    if not small["triplet"].is_sorted():  # as the program writes them
-        small = small.sort("triplet")
-    numbers = small["triplet"]
 
-    def column_of(name: str, kind: pl.DataType) -> pl.Expr:
-        def found(wanted: pl.Series) -> pl.Series:
-            first, n = numbers.search_sorted(wanted[:1]).sum(), len(wanted)
-            if n and numbers[first : first + n].equals(wanted):  # one beside the other, as they are scored
-                return small[name][first : first + n].cast(kind)
-            return small[name].gather(numbers.search_sorted(wanted)).cast(kind)
+    def looked_up(name: str, kind: pl.DataType) -> pl.Expr:
+        def of(numbers: pl.Series) -> pl.Series:
+            return small[name].gather(numbers).cast(kind)
 
-        return pl.col("triplet").map_batches(found, return_dtype=kind, is_elementwise=True).alias(name)
+        return pl.col("triplet").map_batches(of, return_dtype=kind, is_elementwise=True).alias(name)
 
-    return [column_of(name, kind) for name, kind in triplets.drop("triplet").collect_schema().items()]
+    return [looked_up(name, kind) for name, kind in triplets.drop("triplet").collect_schema().items()]
 
 
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
@@ -156,42 +152,34 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
             lexicon = load_lexicon(lexicon_path(draw.lexicon))
     if lexicon is None or lexicon.sha256 != record.identity["lexicon sha256"]:
         return Sample(kind, [], "the word lists of the run were not found: give --lexicon DIR")
-    selected: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, profession, verb in kept.select(*PAIR, "verb").iter_rows():
-        selected[name, profession].append(verb)
-    # A random verb of each random pair in turn, so that few pairs are looked at twice.
+    selected = {pair: own["verb"].to_list() for pair, own in kept.group_by(*PAIR)}
     stage, random, found = _planned(draw, record, lexicon), np.random.default_rng(draw.seed), list[Question]()
-    verbs, pattern = stage.verbs, stage.patterns.selecting
-    waiting: deque[tuple[int, list[int] | None]] = deque(
-        (pair, None) for pair in random.permutation(verbs.pairs).tolist()
-    )
-    while waiting and len(found) < draw.size:
-        pair, left = waiting.popleft()
-        name, profession = divmod(pair, verbs.professions)
+    pairs, pattern = stage.verbs.pairs, stage.patterns.selecting
+    of_pair = -(-draw.size // len(pairs))  # at most, so that few verbs are of one pair
+    for pair in random.permutation(pairs).tolist():
+        name, profession = divmod(pair, stage.verbs.professions)
         words = {slot: filler.word(name, profession) for slot, filler in stage.fillers.items()}
-        if left is None:
-            left = random.permutation(_telling(stage, pair, selected[words[NAME], words[PROFESSION]])).tolist()
-        if not left:
-            continue
-        verb = lexicon.verbs[int(verbs.index[left.pop()])]
-        waiting.append((pair, left))
-        sentence = pattern.text({**words, VERB: verb}, draw.exported.mask_token)
-        accepted = draw.tokens(sentence, [pattern.mask.spell(form) for form in lexicon.accepted(verb)])
-        named = f"{words[NAME]}, {words[PROFESSION]}, {verb}"
-        asked = Question(named, sentence, draw.tokenizer, (accepted,), is_first=False, is_exact=is_exact)
-        found.append(asked)
-    return Sample(kind, found)
+        left = _telling(stage, pair, selected.get((words[NAME], words[PROFESSION]), []))
+        for number in random.permutation(left)[:of_pair].tolist():
+            verb = lexicon.verbs[number]
+            sentence = pattern.text({**words, VERB: verb}, draw.exported.mask_token)
+            accepted = draw.tokens(sentence, [pattern.mask.spell(form) for form in lexicon.accepted(verb)])
+            named = f"{words[NAME]}, {words[PROFESSION]}, {verb}"
+            found.append(Question(named, sentence, draw.tokenizer, (accepted,), is_first=False, is_exact=is_exact))
+        if len(found) >= draw.size:
+            break
+    return Sample(kind, found[: draw.size])
 
 
 def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int64]:
-    """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
-    verbs = stage.verbs
-    [order] = stage.verb_order(np.divmod(np.array([pair]), verbs.professions))
-    is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in verbs.index[order].tolist()])
+    """The verbs of a pair that were not selected and would have been if they were repeated; in the lexicon."""
+    [order] = stage.verb_order(np.divmod(np.array([pair]), stage.verbs.professions))
+    numbers = stage.verbs.index[order]
+    is_kept = np.array([stage.lexicon.verbs[number] in kept for number in numbers.tolist()])
     last = len(order)
     if len(kept) >= stage.settings.max_verbs:
         last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
-    telling: NDArray[np.int64] = order[:last][~is_kept[:last]]
+    telling: NDArray[np.int64] = numbers[:last][~is_kept[:last]]
     return telling
 
 

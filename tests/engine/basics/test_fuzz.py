@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from italian import FILES
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_bytes, parquet_frame
-from negengine.engine.basics.reading import file_sha256, read_regular
+from negengine.engine.basics.reading import read_regular
 from negengine.engine.basics.sealed import seal, unseal
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
@@ -27,7 +27,6 @@ from negengine.engine.experiments.cues.cues import cue_share
 from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
-from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.table_requests import TableRequests
@@ -39,7 +38,6 @@ from negengine.engine.requests.vocabulary import Ranked
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles
-from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.text.language_check import Rules
 from negengine.engine.text.pattern import PatternSet
@@ -162,12 +160,6 @@ def read_run_folder(folder: Path, file: str) -> None:
         assert selected.triplets["tokens"].min() > 1
 
 
-def read_answers(folder: Path, file: str) -> None:
-    stage = read_run(folder / "run").stages["select"]
-    stage.done.files[ANSWERS_FILE] = file_sha256(folder / file)  # as somebody could make one
-    kept_answers(folder / "run", stage, len(pl.read_parquet(folder / "run/triplets.parquet")))
-
-
 def resume(folder: Path, _: str) -> None:
     with hold(folder / "small") as run:
         assert run.is_finished in {True, False}, run.needed_bounds()
@@ -232,7 +224,6 @@ READERS: list[Any] = [
     (read_stimuli, ["own.csv", "own.tsv", "own.jsonl", "own.parquet"], [damaged]),
     (read_run_folder, ["run/run.json", "run/select.done.json"], SEALED),
     (read_run_folder, ["run/selection.json", "run/rates.parquet", SEVERAL], [damaged]),
-    (read_answers, [f"run/{ANSWERS_FILE}"], [damaged]),
     (resume, ["small/run.json"], SEALED),
     (resume, ["small/select.done.json"], [damaged]),
     (gather, ["small/run.json"], [edited]),

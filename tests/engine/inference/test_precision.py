@@ -508,21 +508,6 @@ def test_what_fp32_decides_is_not_audited_by_the_others():
     assert choices["CpTp"] == chosen(AUTO, 400_000, ratio=1.5)
 
 
-def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
-    """The more of the sample may repeat, the fewer sentences; the largest credible share, at a confidence of 99.9 %."""
-    asked = set()
-
-    def at_least(rate):
-        asked.add(rate)
-        return 364_000
-
-    lazy = chosen(MIXED, 728_000, at_least=at_least)
-    assert asked == {1.0}  # the sample repeats every verb
-    assert lazy["audit_share"] == chosen(MIXED, 364_000)["audit_share"]
-    choose(MIXED, workload(728_000, at_least=at_least), models=pair(np.resize([9.0, -9.0], 3_000)))
-    assert asked == {1.0, disagreement_bound(1_500, 3_000, 0.999)}
-
-
 def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
     models = pair()
     models.reference.device = CPU

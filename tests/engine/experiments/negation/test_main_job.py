@@ -18,14 +18,12 @@ from negengine.engine.experiments.negation.negation import plan_of
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.library.run import model_of
 from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 pytestmark = pytest.mark.long
@@ -121,30 +119,11 @@ def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_sam
 
 
 def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
-    with pytest.raises(InputError, match="--coreference nobody"):
-        Settings(coreference="nobody")
     with pytest.raises(InputError, match="--verbs several-tokens: no verb is of several tokens at the mask of CpTp"):
         fake.select(mini, tmp_path / "single", lexicon=replace(fake.LEXICON, verbs=fake.LEXICON.verbs[:5]))
-    with pytest.raises(KeyboardInterrupt):
-        fake.select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
-    with pytest.raises(InputError, match="select is not finished"):
-        read_selected(tmp_path / "run")
-    with pytest.raises(InputError, match="max verbs 3, now 5"):
-        fake.select(mini, tmp_path / "run", max_verbs=5)
     assert fake.summary(fake.select(mini, tmp_path / "never", kind=fake.NeverSelection))["selected"] == 0
     with pytest.raises(InputError, match="nothing to score"):
         read_selected(tmp_path / "never")
-
-
-def test_another_model_at_the_place_of_the_first_is_refused(mini, scored_run, tmp_path, monkeypatch):
-    selected = read_selected(scored_run)
-    assert model_of(scored_run, selected.record).sha256 == mini.sha256
-    monkeypatch.setitem(selected.record.identity, "model sha256", "0" * 64)
-    with pytest.raises(InputError, match="is not the model of"):
-        model_of(scored_run, selected.record)
-    monkeypatch.setitem(selected.record.metadata, "model folder", str(tmp_path / "gone"))
-    with pytest.raises(InputError, match="give --model"):
-        model_of(scored_run, selected.record)
 
 
 def test_verbs_that_drop_out_are_named(mini):
