@@ -50,14 +50,8 @@ _SENTENCES = "sentences of text {}"  # the name of a count, by the text's number
 _SHOWN = 20  # cues of a detector in the table
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A part that is ready for the detector."""
-
-    places: Sequence[tuple[int, int]]  # line of each sentence, and its number in that line; both from 1
-    sentences: Sequence[str]  # as they stand in the text
-    words: Sequence[Sequence[str]]
-    encoded: Sequence[Sequence[Window]]
+Prepared = tuple[list[tuple[int, int, str]], list[list[str]], list[list[Window]]]
+"""A part's sentences, each with its line and its number in that line, both from 1; their words, and their windows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,22 +115,19 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     def prepare(self, number: int) -> Prepared:
         t, own = self.parts[number]
-        places, sentences = [], []
-        for line, n in self.texts[t].read(own):
-            for place, sentence in enumerate(split_sentences(line), 1):
-                places.append((n, place))
-                sentences.append(sentence)
-        words = [split_words(sentence) for sentence in sentences]
-        return Prepared(places, sentences, words, self.encoder.encode(words))
+        lines = self.texts[t].read(own)
+        sentences = [(line, *one) for text, line in lines for one in enumerate(split_sentences(text), 1)]
+        words = [split_words(sentence) for *_, sentence in sentences]
+        return sentences, words, self.encoder.encode(words)
 
     def decide(self, model: CueDetector, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """The rows of items.parquet; the counts say how many sentences each text has."""
-        part = prepared or self.prepare(number)
+        sentences, every, encoded = prepared or self.prepare(number)
         t, own = self.parts[number]
-        found = model.find_in(part.words, part.encoded, lambda windows: advance(0, windows))
+        found = model.find_in(every, encoded, lambda windows: advance(0, windows))
         advance(self.texts[t].sizes[own], 0)
         rows = []
-        for (line, place), sentence, words, cues in zip(part.places, part.sentences, part.words, found, strict=True):
+        for (line, place, sentence), words, cues in zip(sentences, every, found, strict=True):
             listed = [(cue.word, cue.kind) for cue in find_cues(sentence)]
             marked = [(cue.name(words), cue.kind) for cue in cues]
             for detector, named in ((WORDS, listed), (MODEL, marked)):
@@ -144,7 +135,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
                     names, kinds = map(list, zip(*named, strict=True))
                     rows.append((self.texts[t].name, detector, f"{line}.{place}", line, sentence, names, kinds))
         items = pl.DataFrame(rows, schema=ITEMS, orient="row")
-        return PartResult(items, {_SENTENCES.format(t + 1): len(part.sentences)})
+        return PartResult(items, {_SENTENCES.format(t + 1): len(sentences)})
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

@@ -100,25 +100,20 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
         .agg(n=pl.len().cast(pl.Int64))
         .collect()
         .join(rates.select("pattern", triplets="n"), on="pattern")
-        .with_columns(share=pl.col("n") / pl.col("n").sum().over("pattern"))
-        .sort("n", "top1", descending=[True, False])
+        .with_columns(share=pl.col("n") / pl.col("n").sum().over("pattern"), distinct=pl.len().over("pattern"))
+        .sort(pl.col("pattern").cast(pl.Enum(rates["pattern"])), -pl.col("n"), "top1")
     )
-    top = (
-        counts.group_by("pattern", maintain_order=True)
-        .head(TOP)
-        .sort(pl.col("pattern").cast(pl.Enum(rates["pattern"])), maintain_order=True)
-        .select("pattern", "top1", "n", "share", "triplets")
-    )
+    top = counts.group_by("pattern", maintain_order=True).head(TOP).select("pattern", "top1", "n", "share", "triplets")
     title = "What does the model say instead of the verb?"
     if top.is_empty():
         return Section(title, ["The model repeats every verb in every pattern."])
-    distinct = dict(counts.group_by("pattern").agg(pl.len()).iter_rows())
+    most_frequent = counts.unique("pattern", keep="first", maintain_order=True)
     said = [
         f"{pattern}: always “{answer}” ({n:,} times)."
-        if distinct[pattern] == 1
+        if distinct == 1
         else f"{pattern}: most often “{answer}” ({n:,} times, {percent(share, 0)} % of the answers that are not the "
-        f"verb), among {distinct[pattern]:,} different answers."
-        for pattern, answer, n, share, _ in top.group_by("pattern", maintain_order=True).first().iter_rows()
+        f"verb), among {distinct:,} different answers."
+        for pattern, answer, n, _, share, distinct in most_frequent.iter_rows()
     ]
     table = Table(
         "Most frequent answers that are not the verb",
