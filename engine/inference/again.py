@@ -6,7 +6,7 @@ Of what the low-precision model decided alone, only what must be exact is compar
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import product
@@ -279,36 +279,30 @@ class Draw:
         found = self.tokenizer.word_tokens([(before, after)] * len(words), words)
         return tuple(int(token) for token in found if token != NOT_ONE_TOKEN)
 
-    def question(self, row: Mapping[str, Any], words: Sequence[str] | None = None) -> Question:
-        """A row of `Run.sentence_rows` with one mask; the best word counts, by default the row's expected one."""
-        if words is None:
-            words = [] if row["expected"] is None else [row["expected"]]
-        tokens = self.tokens(row["sentence"], words)
-        question = self._question(row, f"{row['item']} in {row['condition']}", row["sentence"], (tokens,))
-        return replace(question, words=tuple(words))
+    def question(self, row: Mapping[str, Any], k: int = 0) -> Question:
+        """A row of `Run.sentence_rows` whose expected word has k tokens; its sentence has one mask, or k.
 
-    def word_question(self, row: Mapping[str, Any], k: int) -> Question:
-        """A row of `Run.sentence_rows` whose expected word has k tokens; its sentence has one mask, or k."""
-        mask = self.tokenizer.mask_token
-        before, _, after = row["sentence"].partition(mask)
-        while after.startswith(mask):
-            after = after.removeprefix(mask)
-        [tokens] = self.tokenizer.word_sequences([(before, after)], [row["expected"]])
-        fault = tokens if isinstance(tokens, str) else ""
-        if not fault and len(tokens) != k:
-            fault = f"{row['expected']} has {counted(len(tokens), 'token')}, in the run {k}"
-        word = () if isinstance(tokens, str) else tuple((token,) for token in tokens)
-        name = f"{row['item']} ({row['expected']}) in {row['condition']}"
-        question = self._question(row, name, before + mask + after, word, fault)
-        return replace(question, words=(row["expected"],))
-
-    def _question(
-        self, row: Mapping[str, Any], name: str, text: str, tokens: tuple[tuple[int, ...], ...], fault: str = ""
-    ) -> Question:
+        Without k, the word is one token, or cannot be the answer.
+        """
+        mask, expected = self.tokenizer.mask_token, row["expected"]
+        words = () if expected is None else (expected,)
+        name, text, fault = row["item"], row["sentence"], ""
+        if not k:
+            tokens: tuple[tuple[int, ...], ...] = (self.tokens(text, words),)
+        else:
+            before, _, after = text.partition(mask)
+            while after.startswith(mask):
+                after = after.removeprefix(mask)
+            name, text = f"{name} ({expected})", before + mask + after
+            [found] = self.tokenizer.word_sequences([(before, after)], words)
+            tokens = () if isinstance(found, str) else tuple((token,) for token in found)
+            if len(tokens) != k:
+                said = f"{expected} has {counted(len(tokens), 'token')}, in the run {k}"
+                fault = found if isinstance(found, str) else said
         is_exact = row.get("precision", REFERENCE) == REFERENCE
         numbers = row if is_exact else {}  # only the reference model gives them exactly
         return Question(
-            name,
+            f"{name} in {row['condition']}",
             text,
             self.tokenizer,
             tokens,
@@ -318,6 +312,7 @@ class Draw:
             answer=numbers.get("answer"),
             answer_logprob=numbers.get("answer_logprob"),
             bos=self.bos,
+            words=words,
             fault=fault,
             is_exact=is_exact,
         )

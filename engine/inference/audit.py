@@ -5,7 +5,7 @@ About 15,000, which bound the wrong ones at 0.02 % if none is found; 5 % where t
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from ..basics.choices import Precision
 
@@ -24,9 +24,6 @@ class Audit:
     close: int = 0
     audited: int = 0
     disagreements: int = 0
-
-
-COUNTS = frozenset(own.name for own in fields(Audit))
 
 
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:

@@ -17,8 +17,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 INPUTS = ("input_ids", "mask_position", "expected_id")
-OUTPUTS = ("decision_ids", "decision_logits")
-WIDTHS = {"decision_ids": 2, "decision_logits": 4}  # columns of the outputs
+OUTPUTS = ("decision_ids", "decision_logits")  # int32 [n, 2], float32 [n, 4]: the columns of `Decisions`
 
 Array = NDArray[np.generic]
 Feeds = dict[str, Array]
@@ -82,17 +81,6 @@ def ignored(sentences: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Sentences of one length, and the arrays for their decisions."""
-
-    inputs: tuple[Array, Array, Array]  # input_ids int32 [n, L], mask_position int32 [n], expected_id int32 [n]
-    outputs: tuple[Array, Array]  # decision_ids int32 [n, 2], decision_logits float32 [n, 4]; they are written into
-
-    def __len__(self) -> int:
-        return len(self.inputs[0])
-
-
-@dataclass(frozen=True, eq=False)
 class TextBatch:
     """What one core runs of units of one or two texts: their first texts, then their second ones.
 
@@ -101,13 +89,11 @@ class TextBatch:
     """
 
     rows: NDArray[np.int64]  # [n], which units
-    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; one for all where there are none
-    sides: int  # 1 or 2, how many texts they have
+    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; none where there are no second texts
 
     def sentences(self, encoded: Sequence[Unit]) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
         """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""
-        parts = [self.rows[part] for part in self.alike] if self.sides == 2 else []
-        groups = [(0, self.rows), *((1, rows) for rows in parts)]
+        groups = [(0, self.rows), *((1, self.rows[part]) for part in self.alike)]
         return [
             (
                 np.stack([encoded[row][side][0] for row in rows]),
@@ -122,17 +108,15 @@ def in_batches(
 ) -> list[TextBatch]:
     """Units in batches of at most `most`, the largest first: so the cores end together."""
     lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
-    groups, found = [], []
-    for sides in dict.fromkeys(lengths[:, 0].tolist()):
-        for length in np.unique(lengths[lengths[:, 0] == sides, 1]).tolist():
-            rows = np.flatnonzero((lengths[:, 0] == sides) & (lengths[:, 1] == length))
-            groups.append(rows[np.argsort(lengths[rows, 2], kind="stable")])
-    divided = divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
+    alike, group, counts = np.unique(lengths[:, :2], axis=0, return_inverse=True, return_counts=True)
+    groups = np.split(np.lexsort((lengths[:, 2], group.ravel())), np.cumsum(counts)[:-1])[: len(alike)]
+    divided, found = divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups]), []
     for rows, parts in zip(groups, divided, strict=True):
         for some in (some for part in parts for some in np.split(rows[part], range(most, len(rows[part]), most))):
             bounds = [0, *(np.flatnonzero(np.diff(lengths[some, 2])) + 1).tolist(), len(some)]
-            found.append(TextBatch(some, tuple(map(slice, bounds[:-1], bounds[1:])), int(lengths[some[0], 0])))
-    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
+            second = map(slice, bounds[:-1], bounds[1:]) if lengths[some[0], 0] == 2 else ()
+            found.append(TextBatch(some, tuple(second)))
+    found.sort(key=lambda batch: -int(np.prod(lengths[batch.rows[0], :2])) * len(batch.rows))
     return found
 
 
@@ -141,6 +125,7 @@ def sentences_in(batch_tokens: int, length: int) -> int:
     return max(1, batch_tokens // length)
 
 
+CORES = "core"  # the name of the queue of all devices that compute on the cores
 # The queues of this process, by the device's name and the number of threads; open models keep them alive.
 QUEUES: WeakValueDictionary[tuple[str, int], Executor] = WeakValueDictionary()
 
@@ -161,32 +146,19 @@ class Runner:
         # In the context of the run that asks: the threads of a device work for several runs of a process.
         return self._queue.submit(copy_context().run, work, *given)
 
-    def _run(self, batch: Batch, advance: Advance) -> None:
-        """Decide about the sentences of one batch."""
-        found = self.run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
-        for own, array in zip(batch.outputs, found, strict=True):
-            own[:] = array
-        advance(len(batch))
-
     def run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         """Run one batch in this thread: some outputs of the graph."""
         found: list[Array] = self._session.run([*outputs], feeds, self._options)
         return found
 
-    def running(self, batches: Sequence[Batch], advance: Advance = ignored) -> Steps[None]:
-        """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""
+    def read(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        """As `run_one`, with an error for numbers that are not finite, where they may not be.
 
-        def decide(batch: Batch) -> None:
-            self._run(batch, advance)
-            self._refuse_not_finite(dict(zip(INPUTS, batch.inputs, strict=True)), [batch.outputs[1]])
-
-        waited = [self._submit(decide, batch) for batch in batches]
-        yield waited
-
-    def _refuse_not_finite(self, feeds: Feeds, found: Sequence[Array]) -> None:
-        """One look at each batch: a number that is not finite is larger than none, and would count as a decision."""
+        One look at each batch: such a number is larger than none, and would count as a decision.
+        """
+        found = self.run_one(outputs, feeds)
         if self.not_finite is None:
-            return
+            return found
         for array in found:
             if array.dtype != np.float32 or not array.size:
                 continue
@@ -195,17 +167,15 @@ class Runner:
             fine = np.isfinite(rows if rows.shape[1] < _MANY else rows.max(axis=1, keepdims=True)).all(axis=1)
             if not fine.all():
                 raise self.not_finite(feeds, np.flatnonzero(~fine))
-
-    def read(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
-        """As `run_one`, with an error for numbers that are not finite, where they may not be."""
-        found = self.run_one(outputs, feeds)
-        self._refuse_not_finite(feeds, found)
         return found
 
     def fetching(
         self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
     ) -> Steps[list[list[Array]]]:
-        """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch."""
+        """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch.
+
+        Threads call `advance`, after each batch, with its size: that of its first input.
+        """
 
         def fetch(feeds: Feeds) -> list[Array]:
             found = self.read(outputs, feeds)

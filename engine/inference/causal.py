@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, ignored, sentences_in
+from .batches import Advance, Array, Feeds, Runner, RunOne, Steps, finished, ignored, sentences_in
 from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
-from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
+from .model import Asked, Ids, LanguageModel, MaskedLM
 from .session import Device
 from .trees import LONGEST_TREE, Numbers, Questions, Run, by_length, trees
 
@@ -132,13 +132,12 @@ class CausalLM(LanguageModel):
     def _vocabulary(self) -> Runner:
         return self._open(self.exported.folder / VOCABULARY)
 
-    def _running(self, asked: Asked, decisions: Decisions, advance: Advance) -> Steps[None]:
+    def _parts(self, asked: Asked) -> tuple[Runner, Sequence[tuple[slice, Feeds]]]:
         ids, mask_position, expected = asked
         sharing = self._sharing
         groups = common_prefixes(ids) if sharing else None
         if sharing is None or groups is None or int(mask_position.min()) < groups[0]:
-            yield from super()._running(asked, decisions, advance)
-            return
+            return super()._parts(asked)
         shared, bounds = groups
         parts, most = [], sentences_in(self.batch_tokens, ids.shape[1] - shared)
         for start, stop in pairwise(bounds):  # a group in batches of about the same size
@@ -146,16 +145,14 @@ class CausalLM(LanguageModel):
             parts += [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
         feeds: list[Feeds] = [
             {
-                "prefix_ids": ids[part.start : part.start + 1, :shared],
                 "suffix_ids": ids[part, shared:],
+                "prefix_ids": ids[part.start : part.start + 1, :shared],
                 "mask_position": mask_position[part],
                 "expected_id": expected[part],
             }
             for part in parts
         ]
-        for part, (top, logits) in zip(parts, (yield from sharing.fetching(OUTPUTS, feeds)), strict=True):
-            decisions.ids[part], decisions.logits[part] = top, logits
-        advance(len(ids))
+        return sharing, [*zip(parts, feeds, strict=True)]
 
     @cached_property
     def _sharing(self) -> Runner | None:

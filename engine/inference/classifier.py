@@ -132,9 +132,6 @@ class PairClassifier(OpenedModel, Classifier):
         return Labels(logits, np.full(len(pairs), PRECISIONS.index(self.precision), np.int8))
 
 
-_ROUNDS = 4  # batches for each core between two reports of progress: enough that no core waits long
-
-
 class TokenClassifier(OpenedModel):
     """A token classifier on one device; its graph decides the labels."""
 
@@ -147,13 +144,9 @@ class TokenClassifier(OpenedModel):
         for rows in reversed(list(rows_by_length(sentences))):  # the longest first, so that no core waits at the end
             size = sentences_in(self.batch_tokens, len(sentences[rows[0]]))
             batches += [rows[start : start + size] for start in range(0, len(rows), size)]
-        for start in range(0, len(batches), _ROUNDS * self.at_a_time):
-            part = batches[start : start + _ROUNDS * self.at_a_time]
-            feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in part]
-            for rows, (labels,) in zip(part, self._runner.fetch(["labels"], feeds), strict=True):
-                for row, own in zip(rows, labels, strict=True):
-                    found[row] = own.astype(np.int32, copy=False)
-            for own in feeds:
-                tally.count(*own["input_ids"].shape)
-            advance(sum(len(rows) for rows in part))
+        feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in batches]
+        for rows, (own,) in zip(batches, self._runner.fetch(["labels"], feeds, advance), strict=True):
+            tally.count(*own.shape)
+            for row, labels in zip(rows, own.astype(np.int32, copy=False), strict=True):
+                found[row] = labels
         return found

@@ -65,12 +65,6 @@ def log_sum_exp(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return first + total
 
 
-def ranks(logits: Logits, tokens: Tokens) -> NDArray[np.int32]:
-    """The ranks of some tokens of each row, int32 [n, k], among all tokens: 1 + the number with a larger logit."""
-    found = [(logits > np.take_along_axis(logits, own[:, None], axis=1)).sum(axis=1) for own in tokens.T]
-    return 1 + np.array(found, np.int32).T
-
-
 def log_softmax(logits: Logits) -> NDArray[np.float64]:
     """The log-probabilities of all tokens, over the last axis."""
     shifted = logits.astype(np.float64)

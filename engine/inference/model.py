@@ -19,9 +19,7 @@ from . import tally
 from .batches import (
     INPUTS,
     OUTPUTS,
-    WIDTHS,
     Advance,
-    Batch,
     Feeds,
     Result,
     Runner,
@@ -34,7 +32,7 @@ from .batches import (
 )
 from .devices.cpu import CPU
 from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
-from .judge import Logits, log_sum_exp, ranks, top_tokens
+from .judge import Logits, log_sum_exp, top_tokens
 from .session import Device
 
 Ids = NDArray[np.int32]
@@ -178,9 +176,9 @@ class Decisions:
 
     def judge(self, logits: Logits, expected: Ids) -> None:
         """Put in what all logits, float32 [n, V], say."""
-        best, own = top_tokens(logits, 2), expected[:, None]
-        self.ids[:] = np.concatenate([best[:, :1], ranks(logits, own)], axis=1)
-        values = np.take_along_axis(logits, np.concatenate([best, own], axis=1), axis=1)
+        best = top_tokens(logits, 2)
+        values = np.take_along_axis(logits, np.concatenate([best, expected[:, None]], axis=1), axis=1)
+        self.ids[:] = np.stack([best[:, 0], 1 + (logits > values[:, 2:]).sum(axis=1)], axis=1)
         self.logits[:] = np.concatenate([values, log_sum_exp(logits)[:, None]], axis=1)
 
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
@@ -196,9 +194,8 @@ class Decisions:
     @classmethod
     def empty(cls, n: int, precision: str = REFERENCE) -> "Decisions":
         """Arrays for n decisions of one graph; the values of ids and logits are undefined."""
-        ids, logits = (WIDTHS[name] for name in OUTPUTS)
         marks = np.full(n, PRECISIONS.index(precision), np.int8)
-        return cls(np.empty((n, ids), np.int32), np.empty((n, logits), np.float32), marks)
+        return cls(np.empty((n, 2), np.int32), np.empty((n, 4), np.float32), marks)
 
 
 def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -240,15 +237,15 @@ class LanguageModel(OpenedModel, Decider):
         return self.device.at_once
 
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
-        asked = _contiguous(*self._inputs(ids, mask_position), expected)
-        decisions = Decisions.empty(len(ids), self.precision)
-        yield from self._running(asked, decisions, advance)
-        tally.count(*asked[0].shape)
+        inputs = (*self._inputs(ids, mask_position), main_token(expected))
+        decisions, (runner, parts) = Decisions.empty(len(ids), self.precision), self._parts(inputs)
+        yield from _deciding(runner, [(decisions, *part) for part in parts], advance)
+        tally.count(*inputs[0].shape)
         return decisions
 
-    def _running(self, asked: Asked, decisions: Decisions, advance: Advance) -> Steps[None]:
-        """Decide about sentences as the graph reads them, into the arrays of the decisions."""
-        return self._runner.running(_batches(asked, decisions, self.divide(*asked[0].shape)), advance)
+    def _parts(self, asked: Asked) -> tuple[Runner, Sequence[tuple[slice, Feeds]]]:
+        """What decides about sentences of one length, as the graph reads them: batches with the rows of each."""
+        return self._runner, [(part, _feeds(asked, part)) for part in self.divide(*asked[0].shape)]
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]; for few sentences, as they are copied from the device."""
@@ -294,18 +291,15 @@ def _of_logits(ids: Ids, mask_position: Ids) -> Feeds:
     return dict(zip(INPUTS, (ids, mask_position, np.zeros_like(mask_position)), strict=True))
 
 
-def _contiguous(ids: Ids, mask_position: Ids, expected: Ids) -> Asked:
-    """Arrays as IO binding reads them: by their address alone."""
-    ids, mask_position = np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(mask_position, np.int32)
-    return ids, mask_position, np.ascontiguousarray(main_token(expected), np.int32)
+def _feeds(asked: Asked, part: slice) -> Feeds:
+    return {name: np.asarray(own[part], np.int32) for name, own in zip(INPUTS, asked, strict=True)}
 
 
-def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:
-    ids, mask_position, expected = asked
-    return [
-        Batch((ids[part], mask_position[part], expected[part]), (decisions.ids[part], decisions.logits[part]))
-        for part in parts
-    ]
+def _deciding(runner: Runner, parts: Sequence[tuple[Decisions, slice, Feeds]], advance: Advance) -> Steps[None]:
+    """Put what batches give into rows of decisions."""
+    fetched = yield from runner.fetching(OUTPUTS, [feeds for _, _, feeds in parts], advance)
+    for (decisions, rows, _), (top, logits) in zip(parts, fetched, strict=True):
+        decisions.ids[rows], decisions.logits[rows] = top, logits
 
 
 class MaskedLM(LanguageModel):
@@ -314,14 +308,14 @@ class MaskedLM(LanguageModel):
     task = Task.FILL_MASK
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
-        taken = [_contiguous(*group) for group in groups]
-        found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
+        found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in groups]
         # batches of all groups run together: no core waits at the end of a group
-        divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
-        each = zip(taken, found, divided, strict=True)
-        batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
-        batches.sort(key=lambda batch: -batch.inputs[0].size)  # the last ones are short: cores end together
-        yield from self._runner.running(batches, advance)
-        for ids, _, _ in taken:
+        divided = self.divide_together([ids.shape for ids, _, _ in groups])
+        asked = [(ids, mask_position, main_token(expected)) for ids, mask_position, expected in groups]
+        each = zip(found, asked, divided, strict=True)
+        parts = [(own, part, _feeds(group, part)) for own, group, parts in each for part in parts]
+        parts.sort(key=lambda part: -part[2][INPUTS[0]].size)  # the last ones are short: cores end together
+        yield from _deciding(self._runner, parts, advance)
+        for ids, _, _ in groups:
             tally.count(*ids.shape)
         return found

@@ -146,8 +146,11 @@ class Word(Kind[Any]):
             **{name: request[name] for name in ("rank", "logprob", "precision") if name in request},
         }
         by_token = word is not None and (k > 1 or self.method is TargetMethod.WHOLE_WORD)
-        asked = draw.word_question(row, k) if by_token else draw.question(row)
-        return replace(asked, name=named(request), fills=self.method is not TargetMethod.ALL_MASKS)
+        return replace(
+            draw.question(row, k if by_token else 0),
+            name=named(request),
+            fills=self.method is not TargetMethod.ALL_MASKS,
+        )
 
     def _among(self, draw: Draw) -> Callable[[Question], Question]:
         """Lets only those tokens compete that the kind ranks, or that can stand in the place of a word's token."""
@@ -378,11 +381,11 @@ def _in_words(question: Question, marks: WordMarks, *, causal: bool) -> Question
 def _sides(batch: TextBatch, logits: Sequence[Logits]) -> Iterator[tuple[int, Rows, Logits]]:
     """First or second texts (0 or 1), which units they belong to, and their logits, float32 [n, V]."""
     yield 0, batch.rows, logits[0]
-    for part, own in zip(batch.alike if batch.sides == 2 else (), logits[1:], strict=True):
+    for part, own in zip(batch.alike, logits[1:], strict=True):
         yield 1, batch.rows[part], own
 
 
 def _compared(batch: TextBatch, logits: Sequence[Logits]) -> Iterator[tuple[Rows, Logits, Logits]]:
     """Units of two texts, and the logits of both."""
-    for part, own in zip(batch.alike if batch.sides == 2 else (), logits[1:], strict=True):
+    for part, own in zip(batch.alike, logits[1:], strict=True):
         yield batch.rows[part], logits[0][part], own

@@ -7,9 +7,8 @@ from . import attention, cpu, fuse, gpu, half, int8, masks, outputs, rotate, sha
 from .context import Pass
 
 _UNMASKED: tuple[Pass, ...] = (simplify.fold_constants, simplify.drop_casts, masks.drop_neutral_masks)
-_SIZED: tuple[Pass, ...] = (simplify.slice_position_tables, simplify.fix_reshapes)
+_SIZED: tuple[Pass, ...] = (simplify.slice_position_tables, simplify.fix_shapes)
 _FUSED: tuple[Pass, ...] = (
-    attention.fix_repetitions,
     rotate.fuse_rotations,
     simplify.keep_tokens_apart,
     simplify.narrow_ids,

@@ -29,7 +29,7 @@ from ..graph import (
     only_reader,
     written_by,
 )
-from ..observe import PROBE, Layout, layouts, observe
+from ..observe import PROBE, Layout, layouts
 from .context import Context
 from .masks import is_causal_mask
 
@@ -49,7 +49,7 @@ class _Heads:
 
 
 def fuse_attention(graph: Graph, _: Context) -> None:
-    """Replace every attention that has the standard form. Demands reshapes with constant targets (`fix_reshapes`)."""
+    """Replace every attention that has the standard form. Demands reshapes with constant targets (`fix_shapes`)."""
     softmaxes = [node for node in graph.nodes if node.op_type == "Softmax"]
     known = layouts(graph) if softmaxes else {}
     for node in softmaxes:
@@ -206,24 +206,6 @@ def _with_moved_bias(graph: Graph, rows: ir.Value, context: ir.Value) -> ir.Valu
     moved = (own @ weights + later).astype(np.float32)
     add.replace_input_with(list(add.inputs).index(behind[1]), graph.constant(moved, "bias"))
     return biased[0]
-
-
-def fix_repetitions(graph: Graph, context: Context) -> None:
-    """Give every Expand of heads a constant shape. Demands a graph whose only input is `input_ids`."""
-    expands = [
-        (node, node.inputs[0])
-        for node in graph.nodes
-        if node.op_type == "Expand" and numbers_in(node.inputs[1]) is None
-        if node.inputs[0] is not None and written_by(node.inputs[0], "Unsqueeze") is not None
-    ]
-    wanted = [value for node, before in expands for value in (before, node.outputs[0])]
-    seen = observe(graph, context.probes()[:2], wanted)
-    for node, before in expands:
-        shapes = [(values[before].shape, values[node.outputs[0]].shape) for values in seen]
-        times = shapes[0][1][_HEADS_TO_SECOND] if len(shapes[0][1]) == 5 else 0
-        sizes = _sizes(_HEADS_TO_SECOND, times)
-        if times and all(tuple(np.multiply(one, sizes)) == other for one, other in shapes):
-            node.replace_input_with(1, graph.numbers(*sizes, stem="times"))
 
 
 def repeated_heads(value: ir.Value | None) -> tuple[ir.Value, int] | None:

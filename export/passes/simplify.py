@@ -14,6 +14,8 @@ from .context import Context
 from .hoist import ELEMENTWISE, NORMALISING
 from .masks import value_independent
 
+Shapes = Sequence[tuple[int, ...]]
+
 
 def drop_casts(graph: Graph, _: Context) -> None:
     """Remove casts of fp32 values to fp32. Demands a fresh graph whose only input is `input_ids`."""
@@ -73,29 +75,30 @@ def fold_shapes(graph: Graph, context: Context) -> None:
             graph.replace(value, length)
 
 
-def fix_reshapes(graph: Graph, context: Context) -> None:
-    """Give every Reshape a constant target: 0 copies a dimension, at most one -1 is left to the runtime.
+def fix_shapes(graph: Graph, context: Context) -> None:
+    """Give every Reshape a constant target, and every Expand that repeats a constant number of times.
 
-    Exporters compute targets from shapes at run time, which hides the attention's form from the fusions. Two runs tell
-    the target in terms of the input's shape. Demands a graph whose only input is `input_ids`.
+    Of a target, 0 copies a dimension, and at most one -1 is left to the runtime. Exporters compute targets from shapes
+    at run time, which hides the attention's form from the fusions. Two runs tell the target in terms of the input's
+    shape. Demands a graph whose only input is `input_ids`.
     """
-    reshapes = [
+    found = [
         (node, node.inputs[0])
         for node in graph.nodes
-        if node.op_type == "Reshape" and not is_constant(node.inputs[1])
+        if node.op_type in {"Reshape", "Expand"} and not is_constant(node.inputs[1])
         if node.inputs[0] is not None and node.inputs[0].producer() is not None
     ]
-    wanted = [value for node, source in reshapes for value in (source, node.outputs[0])]
+    wanted = [value for node, source in found for value in (source, node.outputs[0])]
     seen = observe(graph, context.probes()[:2], wanted)
-    for node, source in reshapes:
+    for node, source in found:
         before, after = ([values[value].shape for values in seen] for value in (source, node.outputs[0]))
-        target = _constant_target(before, after)
+        target = (_target if node.op_type == "Reshape" else _times)(before, after)
         if target is not None:
             node.replace_input_with(1, graph.numbers(*target, stem="target"))
             node.attributes.pop("allowzero", None)
 
 
-def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[int, ...]]) -> list[int] | None:
+def _target(before: Shapes, after: Shapes) -> list[int] | None:
     target: list[int] = []
     for axis, sizes in enumerate(zip(*after, strict=True)):
         if len(set(sizes)) == 1:
@@ -105,6 +108,16 @@ def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[in
         else:
             target.append(-1)
     return target if target.count(-1) <= 1 else None
+
+
+def _times(before: Shapes, after: Shapes) -> list[int] | None:
+    if len(before[0]) != len(after[0]):
+        return None
+    times = {
+        tuple(size // own for size, own in zip(sizes, shape, strict=True))
+        for sizes, shape in zip(after, before, strict=True)
+    }
+    return list(*times) if len(times) == 1 else None
 
 
 def narrow_ids(graph: Graph, _: Context) -> None:

@@ -10,6 +10,7 @@ import onnxruntime as ort
 from negengine.engine.inference import plugin
 from negengine.engine.inference.devices import openvino
 from negengine.engine.inference.devices.cuda import Cuda
+from negengine.engine.inference.devices.openvino import OpenVino
 from negengine.engine.inference.devices.webgpu import WebGpu
 
 AMX = frozenset({"amx_bf16", "amx_int8", "avx512_vnni", "avx512f"})
@@ -36,11 +37,14 @@ def install(put=setattr, sets=AMX, capabilities=CAPABILITIES):
 
 def round_to_bf16(put=setattr):
     """What the processor's sessions give has the 8 bits of bf16."""
-    exact = openvino.Streams.run_one
+    opened, cut = OpenVino.runner, np.uint32(0xFFFF0000)
 
-    def rounded(self, outputs, feeds):
-        found = exact(self, outputs, feeds)
-        cut = np.uint32(0xFFFF0000)
-        return [(own.view(np.uint32) & cut).view(np.float32) if own.dtype == np.float32 else own for own in found]
+    def runner(self, *given):
+        made = opened(self, *given)
+        exact = made.run_one
+        made.run_one = lambda *asked: [
+            (own.view(np.uint32) & cut).view(np.float32) if own.dtype == np.float32 else own for own in exact(*asked)
+        ]
+        return made
 
-    put(openvino.Streams, "run_one", rounded)
+    put(OpenVino, "runner", runner)

@@ -20,9 +20,9 @@ import numpy as np
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.inference.batches import Runner
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.devices.openvino import Streams
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.mixed import SENTENCES
@@ -49,7 +49,7 @@ runs = folder / device.kind
 decided = {"device": device.kind, "precision": "mixed" if device.kind != "cpu" else "fp32"}
 ranked = decided | {"precision": "auto"}  # what reports ranks and probabilities is in fp32, of the reference model
 quiet = {"progress": False}
-runner, call = (Streams, "run_one") if device.uses_cores else (Filled, "filled")
+runner, call = (Runner, "run_one") if device.uses_cores else (Filled, "filled")
 given, back = getattr(runner, call), []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 

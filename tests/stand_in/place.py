@@ -15,7 +15,7 @@ import onnxruntime
 
 onnxruntime.preload_dlls = lambda *_, **__: None  # a real CUDA, where there is one, is not to be mixed with stand-ins
 
-from negengine.engine.inference.batches import Batch, finished  # noqa: E402
+from negengine.engine.inference.batches import OUTPUTS  # noqa: E402
 from negengine.engine.inference.device import choose_device  # noqa: E402
 
 path, batch_tokens, *lengths = sys.argv[1:]
@@ -23,9 +23,9 @@ batches = choose_device("cuda:1").runner(Path(path), int(batch_tokens), 1)
 for length in map(int, lengths):
     ids, few = np.full((5, length), 7, np.int32), np.ones(5, np.int32)
     for _ in range(2):
-        batch = Batch((ids, few, few), (np.empty((5, 2), np.int32), np.empty((5, 4), np.float32)))
-        finished(batches.running([batch]))
-batches.fetch(["logits"], [{"input_ids": ids, "mask_position": few, "expected_id": few}])
+        feeds = {"input_ids": ids, "mask_position": few, "expected_id": few}
+        batches.fetch(OUTPUTS, [feeds])
+batches.fetch(["logits"], [feeds])
 session = batches._session
 placed = Counter(
     (group.ep_name, node.op_type)

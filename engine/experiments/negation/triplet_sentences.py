@@ -134,7 +134,7 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iter
 
 def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:
     if (tokens := row.get(TOKENS, 1)) > 1:
-        return replace(draw.word_question(row, tokens), cut=True)
+        return replace(draw.question(row, tokens), cut=True)
     spelled = [masks[row["condition"]].spell(form) for form in (row.get(AT_MASK) or ())[1:]]
     return replace(draw.question(row), accepted=draw.tokens(row["sentence"], spelled))
 

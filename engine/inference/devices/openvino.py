@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import onnxruntime as ort
 
 from ...basics.versions import requirement
-from ..batches import Runner
+from ..batches import CORES, Runner
 from ..exported import BF16, ExportedModel
 from ..machine import instruction_sets, machine
 from ..plugin import PluginDevice
@@ -102,7 +102,8 @@ class OpenVino(PluginDevice):
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:
         if not self.uses_cores:
             return super().runner(graph, batch_tokens, at_a_time)
-        return Streams(self._streams(graph, at_a_time), at_a_time)
+        # A stream of one session for each core: they share the weights, which is faster than sessions of their own.
+        return Runner(self._streams(graph, at_a_time), at_a_time, CORES)
 
     def _streams(self, graph: Path, n: int, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
         return open_session(graph, self._options(self.index, options, streams=n))  # what it leaves, these cores compute
@@ -114,10 +115,3 @@ DEVICE = OpenVino
 def has_amx() -> bool:
     """Whether the processor has tiles for products in bf16."""
     return "amx_bf16" in instruction_sets()
-
-
-class Streams(Runner):
-    """A stream of one session for each core: they share the weights, which is faster than sessions of their own."""
-
-    def __init__(self, session: ort.InferenceSession, count: int) -> None:
-        super().__init__(session, count, "core")  # the queue of `Cores`: the reference model's batches, too

@@ -189,9 +189,6 @@ class Counting(Runner):
     def __init__(self):
         self._queue = ThreadPoolExecutor(2)
 
-    def _run(self, batch, advance):
-        raise NotImplementedError
-
 
 def test_each_run_has_its_own_counts_and_listener():
     runner, together = Counting(), Barrier(3, timeout=30)

@@ -138,7 +138,7 @@ def relative(*, by_length=False):
 
 
 SIMPLER = (simplify.fold_constants, masks.drop_neutral_masks, simplify.slice_position_tables)
-SIMPLER = (*SIMPLER, simplify.fix_reshapes, simplify.narrow_ids)
+SIMPLER = (*SIMPLER, simplify.fix_shapes, simplify.narrow_ids)
 CAUSAL = (*TEXT_GENERATION, drop_hidden)
 FUSED = {"RotaryEmbedding": 2, "MultiHeadAttention": 1, "Softmax": 0, "Trilu": 1}  # the last one of the mask's row
 PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 1, "Softmax": 0}
