@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import Advance, Array, Feeds, Runner, RunOne, Steps, finished, ignored, sentences_in
+from .batches import Advance, Feeds, Runner, RunOne, Steps, ignored, sentences_in
 from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
 from .model import Asked, Ids, LanguageModel, MaskedLM
 from .session import Device
-from .trees import LONGEST_TREE, Numbers, Questions, Run, by_length, trees
+from .trees import LONGEST_TREE, Questions, Run, by_length, trees
 
 LOGPROBS, LOGITS = "token_logprobs", "logits"  # outputs of the vocabulary's graph, beside those of a decision
 _WORTH_IT = 0.8  # share of the tokens that may be left to compute
@@ -54,17 +54,6 @@ class CausalLM(LanguageModel):
     @property
     def _shares(self) -> bool:  # graphs that share beginnings are for ONNX Runtime's own kernels
         return self.device.uses_cores and self.device.is_reference
-
-    def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
-        """The log-probability of each token but the first, given those before it: int32 [n, L] → float32 [n, L - 1]."""
-        found = np.empty((len(ids), max(ids.shape[1] - 1, 0)), np.float32)
-        row, place = (axis.reshape(-1) for axis in np.indices(found.shape))
-
-        def put(question: Numbers, at: Numbers, logprobs: Array) -> None:
-            found.reshape(-1)[question] = logprobs[at]
-
-        finished(self.following(list(ids[:, :-1]), (row, place, ids[:, 1:].reshape(-1)), [LOGPROBS], put))
-        return found
 
     def following(
         self,

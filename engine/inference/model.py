@@ -247,14 +247,6 @@ class LanguageModel(OpenedModel, Decider):
         """What decides about sentences of one length, as the graph reads them: batches with the rows of each."""
         return self._runner, [(part, _feeds(asked, part)) for part in self.divide(*asked[0].shape)]
 
-    def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
-        """All logits at the mask, float32 [n, V]; for few sentences, as they are copied from the device."""
-        ids, mask_position = self._inputs(ids, mask_position)
-        batches = [_of_logits(ids[part], mask_position[part]) for part in self.divide(*ids.shape)]
-        found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
-        tally.count(*ids.shape)
-        return found
-
     def reduce_logits(
         self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
     ) -> Steps[list[Result]]:

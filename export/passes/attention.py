@@ -32,6 +32,7 @@ from ..graph import (
 from ..observe import PROBE, Layout, layouts
 from .context import Context
 from .masks import is_causal_mask
+from .rotate import part_of_last_axis
 
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
 _KEYS_LAST = [0, 2, 3, 1]  # [B, L, heads, d] -> [B, heads, d, L]
@@ -130,7 +131,7 @@ def _heads(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | Non
             rotated = graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
             found = _Heads(rotated, found.heads, found.scale)
     elif node is not None and value is not None and node.op_type in {"Slice", "Split"}:
-        found = _side_by_side(graph, node, value)
+        found = _side_by_side(graph, value, known)
     elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0], known)) is not None:
         rows = repeated(graph, found.value, found.heads, shared[1])
         found = _Heads(rows, found.heads * shared[1], found.scale)
@@ -161,24 +162,16 @@ def _heads_of(reshape: ir.Node | None) -> int:
     return int(target[2]) if divides else 0
 
 
-def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
+def _side_by_side(graph: Graph, part: ir.Value, known: Layouts) -> _Heads | None:
     """The rows of heads that are a part of wider ones, by constant bounds along their last axis."""
-    transpose = written_by(node.inputs[0], "Transpose")
-    reshape = written_by(transpose.inputs[0], "Reshape") if transpose is not None else None
-    heads = _heads_of(reshape)
-    if transpose is None or reshape is None or _order(transpose) != _HEADS_FIRST or not heads:
+    whole, channels = part_of_last_axis(part, known)
+    transpose = written_by(whole, "Transpose")
+    if transpose is None or _order(transpose) != _HEADS_FIRST or channels.step != 1:
         return None
-    bounds = node.inputs[1:]
-    if node.op_type == "Split":
-        number, parts = node.outputs.index(part), len(node.outputs)
-        equal = [numbers_in(reshape.inputs[1])[-1] // parts] * parts
-        sizes = numbers_in(node.inputs[1]) if len(node.inputs) > 1 else equal
-        if sizes is None or attribute(node, "axis", 0) not in {-1, 3}:
-            return None
-        bounds = [graph.numbers(one) for one in (sum(sizes[:number]), sum(sizes[: number + 1]), -1)]
-    elif len(bounds) < 3 or None in map(numbers_in, bounds) or numbers_in(bounds[2]) not in ([-1], [3]):
-        return None
-    return _Heads(_rows(graph, graph.add("Slice", [transpose.inputs[0], *bounds], "part")), heads, 1.0)
+    heads = _heads_of(written_by(transpose.inputs[0], "Reshape"))
+    bounds = map(graph.numbers, (channels.start, channels.stop, -1))
+    own = graph.add("Slice", [transpose.inputs[0], *bounds], "part") if heads else None
+    return _Heads(_rows(graph, own), heads, 1.0) if own is not None else None
 
 
 def _rows(graph: Graph, divided: ir.Value) -> ir.Value:

@@ -60,11 +60,15 @@ def multiply_by_rows(graph: Graph, _: Context) -> None:
         turned = written_by(node.inputs[1], "Transpose")
         if turned is None or not is_constant(turned.inputs[0]):
             continue
-        output, bias = node.outputs[0], []
-        add = only_reader(output, "Add")
-        if add is not None and (biased := bias_of(add)) is not None:
-            output, bias = add.outputs[0], [biased[1]]
+        output, bias = _with_bias(node.outputs[0])
         graph.replace(output, graph.add("Gemm", [node.inputs[0], turned.inputs[0], *bias], "product", transB=1))
+
+
+def _with_bias(product: ir.Value) -> tuple[ir.Value, list[ir.Value]]:
+    """What a product is with the bias that alone reads it, and the bias, if there is one."""
+    add = only_reader(product, "Add")
+    biased = bias_of(add)
+    return (product, []) if add is None or biased is None else (add.outputs[0], [biased[1]])
 
 
 def convolve(graph: Graph, _: Context) -> None:
@@ -88,10 +92,7 @@ def convolve(graph: Graph, _: Context) -> None:
         if weights not in kernels:  # of four axes in the file: a session would copy what a node adds axes to
             pixels = graph.reshaped(weights, (*dims(weights), 1, 1), "pixels")
             kernels[weights] = graph.add("Transpose", [pixels], "kernel", perm=[1, 0, 2, 3])
-        output, bias = node.outputs[0], []
-        add = only_reader(output, "Add")
-        if add is not None and (biased := bias_of(add)) is not None:
-            output, bias = add.outputs[0], [biased[1]]
+        output, bias = _with_bias(node.outputs[0])
         result = graph.add("Conv", [blocked[tokens], kernels[weights], *bias], "convolved", kernel_shape=[1, 1])
         active = only_reader(output, *_ACTIVATIONS)
         if active is not None and len(active.inputs) == 1:

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from ..graph import Graph, array, captured, is_constant, is_scalar, of_values
 from ..observe import layouts
 from .context import Context
+from .outputs import vocabulary_product
 
 LARGEST = float(np.finfo(np.float16).max)
 HEADROOM = 8.0  # between the largest value seen and the end of the range: other sentences will have larger ones
@@ -72,21 +73,14 @@ def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
 
 
 def _decision(graph: Graph) -> set[ir.Value]:
-    """Everything behind the vocabulary product, from its bias on."""
-    logits = graph.outputs["logits"]
-    bias: set[ir.Value] = set()
-    while (node := logits.producer()) is not None and node.op_type not in _PRODUCTS and node.op_type in _SAFE:
-        bias.add(logits)
-        computed = [value for value in node.inputs if value is not None and value.producer() is not None]
-        if len(computed) != 1:
-            break
-        logits = computed[0]
-    behind = {logits, *bias}
+    """Everything behind the vocabulary product, from its bias on; where there is none, the logits and what follows."""
+    product = vocabulary_product(graph)
+    begin = graph.outputs["logits"] if product is None else product.outputs[0]
+    behind = {begin}
     for each in graph.nodes:
         if not behind.isdisjoint(each.inputs):
             behind.update(each.outputs)
-    is_product = node is not None and node.op_type in _PRODUCTS
-    return behind - ({logits} if is_product else set())
+    return behind if product is None else behind - {begin}
 
 
 def _too_wide(node: ir.Node, seen: Mapping[ir.Value, float]) -> str:

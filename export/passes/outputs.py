@@ -198,15 +198,22 @@ def cut_vocabulary(graph: Graph, context: Context) -> None:
         graph.model.graph.inputs.remove(graph.inputs[name])
 
 
-def _before_projection(graph: Graph) -> ir.Value:
-    """What enters the product with the vocabulary, from the logits back over biases and scales."""
-    constant = graph.from_constants()
-    value = graph.outputs["logits"]
+def vocabulary_product(graph: Graph) -> ir.Node | None:
+    """The product that the logits come from, over biases and scales; None if they come from something else."""
+    constant, value = graph.from_constants(), graph.outputs["logits"]
     while (node := value.producer()) is not None:
         computed = [one for one in node.inputs if one is not None and one not in constant]
-        if len(computed) != 1:
-            break
+        if len(computed) != 1 or node.op_type in _PRODUCTS:
+            return node if len(computed) == 1 else None
         value = computed[0]
-        if node.op_type in _PRODUCTS:
-            return value
-    raise InputError(f"{graph.name} cannot be exported: its logits do not come from one product with the vocabulary")
+    return None
+
+
+def _before_projection(graph: Graph) -> ir.Value:
+    """What enters the product with the vocabulary."""
+    product = vocabulary_product(graph)
+    if product is None:
+        raise InputError(
+            f"{graph.name} cannot be exported: its logits do not come from one product with the vocabulary"
+        )
+    return given(product.inputs[0])

@@ -99,8 +99,8 @@ def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[i
             return None, False
         pair = [one.inputs[0] for one in apart if one is not None]
     negative = written_by(pair[0], "Neg")
-    whole, second = _part_of_last_axis(negative.inputs[0] if negative is not None else None, known)
-    same, first = _part_of_last_axis(pair[1], known)
+    whole, second = part_of_last_axis(negative.inputs[0] if negative is not None else None, known)
+    same, first = part_of_last_axis(pair[1], known)
     if value is None or whole is None or whole is not same:
         return None, False
     shape = known[whole].shape
@@ -110,7 +110,7 @@ def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[i
     return (whole if fits else None), flat is not None
 
 
-def _part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[ir.Value | None, range]:
+def part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[ir.Value | None, range]:
     """Of which other value a value is some channels, and which, if a Slice or a Split takes them; else no value."""
     node = written_by(value, "Slice", "Split")
     whole = node.inputs[0] if node is not None else None
@@ -143,11 +143,11 @@ def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping
 
 def _whole(rotation: _Rotation, known: Mapping[ir.Value, Layout]) -> _Rotation:
     """The rotation of whole heads, where it is one of their first channels and a Concat joins the others to them."""
-    whole, rotated = _part_of_last_axis(rotation.before, known)
+    whole, rotated = part_of_last_axis(rotation.before, known)
     concat = only_reader(rotation.after, "Concat")
     if whole is None or concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
         return rotation
-    same, rest = _part_of_last_axis(concat.inputs[1], known)
+    same, rest = part_of_last_axis(concat.inputs[1], known)
     channels = range(known[whole].shape[-1])
     parts = (channels[: rotation.width], channels[rotation.width :])
     if concat.inputs[0] is not rotation.after or same is not whole or (rotated, rest) != parts:

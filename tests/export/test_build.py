@@ -37,6 +37,7 @@ from negengine.export.samples import Sample, batches, with_masks
 from negengine.export.source import locate
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
 from negengine.export.trace import exporter_of
+from plain_calls import logits_at, token_logprobs
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_model, save
 from transformers import AutoModelForCausalLM, BertConfig, GPTNeoConfig, LlamaConfig, MistralConfig, ModernBertConfig
@@ -254,7 +255,7 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     exported = causal("llama")
     folder = Path(shutil.copytree(exported.folder, tmp_path / "llama"))
     ids = np.random.default_rng(0).integers(5, exported.vocab_size, (4, 9)).astype(np.int32)
-    logits = CausalLM(exported).logits(ids, np.full(4, 8, np.int32))  # of the row before
+    logits = logits_at(CausalLM(exported), ids, np.full(4, 8, np.int32))  # of the row before
     samples, said = [Sample(row, 7) for row in ids], []
     wanted, rows = logits if right else logits + 1, np.ones(logits.shape[1], bool)
     reference = parity.Reference(samples, wanted, rows, {}, lambda: None, "llama")
@@ -329,7 +330,7 @@ def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_
     with torch.inference_mode():
         given = torch.from_numpy(ids.astype(np.int64))
         wanted = model(given).logits.log_softmax(-1)[0, :-1]
-    found = CausalLM(exported).token_logprobs(ids)[0]
+    found = token_logprobs(CausalLM(exported), ids)[0]
     np.testing.assert_allclose(found, wanted.gather(1, given[0, 1:, None])[:, 0], atol=1e-4)
     monkeypatch.setattr(needs, "free_memory", lambda: 0.75e9)  # longer ones than were compared could be wrong
     exported = load_exported(build(str(checkpoint), tmp_path / "little", say=said.append))
@@ -436,7 +437,7 @@ def test_the_passes_lose_no_digits_where_two_channels_are_large(large, tmp_path)
         assert hidden.hidden_states[-2].abs().max() > 1000
         logits = [hidden.logits.detach(), torch.from_numpy(session.run(None, {"input_ids": ids})[0]).double()]
         wanted, found = (own[0, :-1].log_softmax(-1).gather(1, following)[:, 0].numpy() for own in logits)
-        off.append([ours.token_logprobs(ids.astype(np.int32))[0] - wanted, found - wanted])
+        off.append([token_logprobs(ours, ids.astype(np.int32))[0] - wanted, found - wanted])
     own, plain_graph = np.sqrt((np.array(off) ** 2).mean(axis=(0, 2)))
     assert 1e-8 < own < 1.5 * plain_graph
 

@@ -28,6 +28,7 @@ from negengine.export.graph import Graph
 from negengine.export.known_keys import refuse_unread
 from negengine.export.observe import open_session
 from optimum.exporters.tasks import TasksManager
+from plain_calls import logits_at, token_logprobs
 from safetensors.torch import load_file
 from scipy.special import logsumexp
 from tiny_checkpoints import LABELS, PAIRS, SEGMENTED
@@ -59,7 +60,7 @@ def logits_of(model, ids):
 def assert_decides(engine, ids, position, wanted):
     """The logits at a position and the decision are PyTorch's; a logit beside the expected one may have its rank."""
     at, close = np.array([position], np.int32), {"atol": 2e-5 * np.abs(wanted).max(), "rtol": 0}
-    np.testing.assert_allclose(engine.logits(ids[None], at)[0], wanted, **close)
+    np.testing.assert_allclose(logits_at(engine, ids[None], at)[0], wanted, **close)
     decision = engine.decide(ids[None], at, np.array([7], np.int32))
     assert decision.top1[0] == wanted.argmax()
     ties = (np.abs(wanted - wanted[7]) < close["atol"]).sum() - 1
@@ -140,7 +141,7 @@ def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
     random = np.random.default_rng(3)
     for length in (2, exported.max_length):  # the log-probabilities of all tokens
         ids = random.integers(5, exported.vocab_size, (3, length)).astype(np.int32)
-        for own, row in zip(CausalLM(exported, batch_tokens=50).token_logprobs(ids), ids, strict=True):
+        for own, row in zip(token_logprobs(CausalLM(exported, batch_tokens=50), ids), ids, strict=True):
             wanted = logits_of(reference, row)[:-1].log_softmax(-1)[range(length - 1), row[1:].astype(np.int64)]
             np.testing.assert_allclose(own, wanted, atol=1e-4)
 
@@ -176,7 +177,7 @@ def test_a_further_family_decides_as_pytorch(family, checkpoint, exported):
         with torch.inference_mode():
             logits = model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy()
         wanted = logits[range(3), position - is_causal]
-        np.testing.assert_allclose(engine.logits(ids, position), wanted, atol=5e-5 * np.abs(wanted).max())
+        np.testing.assert_allclose(logits_at(engine, ids, position), wanted, atol=5e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.everything

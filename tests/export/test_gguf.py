@@ -16,6 +16,7 @@ from negengine.export import gguf_file
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.source import locate
+from plain_calls import token_logprobs
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM
 
@@ -103,7 +104,7 @@ def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_dig
     ids = np.random.default_rng(0).integers(3, len(TOKENS), (1, 20))
     with torch.inference_mode():
         chances = model(input_ids=torch.from_numpy(ids)).logits.log_softmax(-1)[0, :-1].numpy()
-    found = open_language_model(load_exported(folder)).token_logprobs(ids.astype(np.int32))[0]
+    found = token_logprobs(open_language_model(load_exported(folder)), ids.astype(np.int32))[0]
     np.testing.assert_allclose(found, chances[np.arange(19), ids[0, 1:]], rtol=2e-6, atol=2e-5)
     table = {"sentence": ["the nurse likes to swim"]}
     run = ng.likelihood(ng.load(folder, device="cpu"), table, output=tmp_path / "run", progress=False)

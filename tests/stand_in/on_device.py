@@ -40,6 +40,7 @@ from negengine.engine.text.pattern_files import load_patterns
 
 sys.path.append(str(Path(__file__).parents[1] / "stages"))
 import processor_plugin
+from plain_calls import logits_at
 
 if sys.argv[2] == "openvino":
     processor_plugin.install()
@@ -82,7 +83,10 @@ if not device.uses_cores:
     model = MaskedLM(load_exported(folder / "masked"), device)
     ids, few = np.full((5, 12), 7, np.int32), np.ones(5, np.int32)
     seen = {"placed": placed(model._runner._session)}
-    for name, run in (("decisions", lambda: model.decide(ids, few, few)), ("logits", lambda: model.logits(ids, few))):
+    for name, run in (
+        ("decisions", lambda: model.decide(ids, few, few)),
+        ("logits", lambda: logits_at(model, ids, few)),
+    ):
         back.clear()
         run()
         seen[name] = sum(array.base.nbytes for arrays in back for array in arrays)

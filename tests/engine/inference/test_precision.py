@@ -22,6 +22,7 @@ from negengine.engine.inference.audit import (
     audit_summary,
     disagreement_bound,
 )
+from negengine.engine.inference.batches import finished
 from negengine.engine.inference.devices import cpu
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.webgpu import WebGpu
@@ -166,18 +167,15 @@ def test_a_margin_is_corrected_by_its_bias_and_some_verbs_are_never_trusted():
     assert exact.decided == [1]
 
 
-def test_of_a_first_choice_the_gap_counts_and_not_what_is_expected():
-    """The expected token is far below; the two best ones are close. A gap that is always too wide is corrected."""
-    for logits, bias, exactly in (([-9, 0.1, 0], 0.0, [0]), ([1.25, 0, -9], 1.0, [0]), ([1.75, 0, -9], 1.0, [])):
-        exact = LogitsTable([logits])
-        Mixed(FIRST_CHOICES, LogitsTable([logits], "int8"), exact, calibration(0.5, bias)).decide_each(groups([0]))
-        assert exact.decided == exactly
-
-
-def test_the_certainty_of_a_label_is_the_corrected_margin_of_the_two_best_unless_the_correction_changes_the_label():
-    found = LogitsTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
+def test_the_certainty_is_the_corrected_gap_of_the_two_best_unless_the_correction_changes_the_label():
+    """Of a first choice, whatever is expected: the token 0 is far below in the first row."""
+    table = LogitsTable([[-9, 0.1, 0], [1.25, 0, -9]], "int8")
+    found = finished(table.deciding(*sentences(2)))
+    for bias, certainty in ((0.0, [0.1, 1.25]), (1.0, [-0.9, 0.25])):
+        assert FIRST_CHOICES.certainty(found, None, calibration(0.0, bias)).tolist() == pytest.approx(certainty)
+    labels = LogitsTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
     for bias, certainty in ((0.0, [2, 0.5]), ((0, 1, 0, 0), [2, 0]), ((1, 0, 0, 0), [1, 0.5])):
-        assert LABELS.certainty(found, None, calibration(0.0, bias)).tolist() == certainty
+        assert LABELS.certainty(labels, None, calibration(0.0, bias)).tolist() == certainty
 
 
 def audited(n=20_000, **more):
@@ -438,33 +436,28 @@ def test_auto_takes_mixed_precision_where_it_is_faster_and_fp32_where_it_is_not(
     assert [chosen(AUTO, total, ratio=1.13)["precision"] for total in (10**7, SHORT_RUN)] == ["mixed", "fp32"]
 
 
-def test_after_a_first_look_auto_leaves_a_model_that_cannot_be_worth_it_and_measures_any_other_one():
-    noise = np.random.default_rng(0).normal(0, 1, 3_000)
-    for truth, precision, asked, measured in (
-        (0.1, AUTO, "fp32", 100),  # nearly all decisions are close calls
-        (0.1, MIXED, "mixed", 3_000),
-        (9.0, AUTO, "mixed", 100 + 3_000),
-        (4.7, AUTO, "fp32", 100 + 3_000),  # one in three: the first look leaves it open
-    ):
-        models = pair(np.full(3_000, truth), noise)
-        assert choose(precision, models=models, ratio=1.5)[0]["CpTp"]["precision"] == asked
-        assert len(models.low_precision.decided) == len(models.reference.decided) == measured
+CHOICES = [  # how clear decisions are (errors have a deviation of 1), sentences of the run, speed, what is asked for,
+    # what is chosen and how many sentences are measured for that
+    (0.1, 10**6, 1.5, AUTO, "fp32", 100),  # nearly all are close calls: left after a first look
+    (0.1, 10**6, 1.5, MIXED, "mixed", 3_000),
+    (9.0, 10**6, 1.5, AUTO, "mixed", 100 + 3_000),
+    (4.7, 10**6, 1.5, AUTO, "fp32", 100 + 3_000),  # one in three: the first look leaves it open
+    # A calibration that may be for nothing takes a twentieth of the run at most.
+    (4.6, SHORT_RUN, 2.5, AUTO, "fp32", 100),  # nearly half: the first look leaves it open
+    (9.0, SHORT_RUN, 2.5, AUTO, "mixed", 100 + 1_000),
+    (4.6, 10**6, 2.5, AUTO, "mixed", 100 + 3_000),
+    # No more is measured than the run has, and a twentieth at most of a long one.
+    *((9.0, total, 2.5, MIXED, "mixed", n) for total, n in ((0, 1), (312, 312), (15_000, 1_000), (40_000, 2_000))),
+]
 
 
-@pytest.mark.parametrize(("truth", "total", "asked", "measured"), [
-    (4.6, SHORT_RUN, "fp32", 100),  # nearly half are close calls: the first look leaves it open
-    (9.0, SHORT_RUN, "mixed", 100 + 1_000),
-    (4.6, 10**6, None, 100 + 3_000),
-])  # fmt: skip
-def test_a_calibration_that_may_be_for_nothing_is_made_only_where_it_takes_a_twentieth_of_the_run(
-    truth, total, asked, measured
-):
-    noise = np.random.default_rng(0).normal(0, 1, 3_000)
-    models = pair(np.full(3_000, truth), noise)
-    found, (said,) = choose(AUTO, workload(total), models=models)
-    assert asked in {None, found["CpTp"]["precision"]}
-    assert ("may not pay for its calibration" in said) == (asked == "fp32")
-    assert len(models.reference.decided) == measured
+@pytest.mark.parametrize(("clear", "total", "ratio", "precision", "chosen", "measured"), CHOICES)
+def test_what_is_chosen_and_what_is_measured_for_it(clear, total, ratio, precision, chosen, measured):
+    models = pair(np.full(3_000, clear), np.random.default_rng(0).normal(0, 1, 3_000))
+    found, (said,) = choose(precision, workload(total), models=models, ratio=ratio)
+    assert found["CpTp"]["precision"] == chosen
+    assert ("may not pay for its calibration" in said) == ((chosen, total) == ("fp32", SHORT_RUN))
+    assert len(models.low_precision.decided) == len(models.reference.decided) == measured
 
 
 def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_precision_model():
@@ -476,11 +469,6 @@ def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_pre
     choices, _ = choose(AUTO, workload(9_999), workload(10_000, "CpTn"))
     assert [choices[own]["precision"] for own in ("CpTp", "CpTn")] == ["fp32", "mixed"]
     assert choose(AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
-
-
-def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one():
-    for total, measured in {0: 1, 312: 312, 15_000: 1_000, 40_000: 2_000, 10**7: 3_000}.items():
-        assert chosen(MIXED, total)["sentences"] == measured
 
 
 def test_the_speed_is_that_of_close_calls_and_audit():

@@ -32,6 +32,7 @@ from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import WordClass, WordMarks
 from negengine.export.build import build
 from onnx import numpy_helper
+from plain_calls import logits_at
 from scipy.special import logsumexp
 from tiny_checkpoints import WORDS, save_classifier, save_encoder
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
@@ -223,7 +224,7 @@ def test_whole_words_of_a_causal_model_have_the_probabilities_of_a_plain_loop(ca
     for row, word in enumerate(asked):
         for number in range(len(word) + 1):
             text = np.array([[*ids[:-1], *word[:number], 0]], np.int32)
-            exact = model.logits(text, np.array([text.shape[1] - 1], np.int32))[0].astype(np.float64)
+            exact = logits_at(model, text, np.array([text.shape[1] - 1], np.int32))[0].astype(np.float64)
             if number == len(word):
                 ended = logsumexp(exact[marks.breaks]) - logsumexp(exact)
                 assert found.end_logprob[row] == pytest.approx(ended, abs=1e-4)
@@ -317,7 +318,7 @@ def test_a_text_with_numbers_that_are_not_finite_is_refused_by_its_words(mini, d
         asked = bucket.ids, bucket.mask_position, np.zeros(len(bucket.ids), np.int32)
         for ask in (
             lambda asked=asked: finished(damaged.deciding(*asked)),
-            lambda asked=asked: damaged.logits(*asked[:2]),
+            lambda asked=asked: logits_at(damaged, *asked[:2]),
             lambda own=encoded: reduce_logits(damaged, own, tokenizer.mask_id, lambda _, logits: logits),
         ):
             with pytest.raises(InputError, match=message) as told:
@@ -325,4 +326,4 @@ def test_a_text_with_numbers_that_are_not_finite_is_refused_by_its_words(mini, d
             assert "doctor" in str(told.value)
     [bucket] = in_buckets(encode_texts(mini, tokenizer, [SENTENCES[0], SENTENCES[2]]), tokenizer.mask_id)
     asked = bucket.ids, bucket.mask_position, np.zeros(2, np.int32)
-    np.testing.assert_allclose(damaged.logits(*asked[:2]), sound.logits(*asked[:2]), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(logits_at(damaged, *asked[:2]), logits_at(sound, *asked[:2]), rtol=0, atol=1e-4)

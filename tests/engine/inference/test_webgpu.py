@@ -13,7 +13,6 @@ from unittest.mock import Mock
 import numpy as np
 import onnxruntime as ort
 import pytest
-from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor
@@ -21,8 +20,8 @@ from negengine.engine.inference import tally
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.webgpu import WebGpu
+from negengine.engine.inference.exported import FP32_ON_DEVICE
 from negengine.engine.inference.gpu import Filled
-from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
 from negengine.engine.inference.session import refuse_cpu_nodes
 from negengine.engine.library.model import Model
 from negengine.engine.library.options import execution
@@ -218,11 +217,7 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(plugged
     assert plugged(WebGpu, GPU, opened=[OPENS, OPENS])().low_precision(mini).name == "model.fp16.onnx"
     device = plugged(WebGpu, GPU, opened=[OPENS, RuntimeError])()
     assert (device.adapter.name, device.low_precision(mini).name) == ("Radeon", "model.onnx")
-    said = []
-    tally.listen(said.append)
-    opened = SimpleNamespace(precision=device.precision(mini.graph))
-    assert ModelPair(opened, lambda: opened, device).low_precision is opened
-    assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
+    assert device.precision(mini.graph) == FP32_ON_DEVICE
     told = "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
     assert doctor.diagnose()["webgpu"].said == told
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
@@ -254,18 +249,12 @@ def test_what_the_program_cannot_do_is_one_line_with_status_2(
         refuse_cpu_nodes(session, Path("m.onnx"), "WebGPU")
 
 
-def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, monkeypatch):
+def test_in_fp32_the_cpu_decides_and_says_so_and_ray_refuses_it(mini, monkeypatch):
     said = []
     tally.listen(said.append)
-    pair = ModelPair(SimpleNamespace(device=CPU), lambda: None, WebGpu())
-    (choice,) = choose_precisions(pair, Precision.AUTO, [Workload("CpTp", lambda _: None, 10)], seed=0).values()
-    assert choice["precision"] == "fp32"
     monkeypatch.setattr(masked_stages, "choose_device", lambda _: WebGpu())
     assert fp32_session(Opening())[0] == CPU
-    assert said == [
-        "cpu decides, in fp32; --precision mixed has webgpu:0 decide",
-        "cpu decides, in fp32, as webgpu:0 rounds otherwise",
-    ]
+    assert said == ["cpu decides, in fp32, as webgpu:0 rounds otherwise"]
     with pytest.raises(InputError, match="--device webgpu --precision fp32: the device rounds otherwise"):
         execution(Model(mini, (CPU,), Opening(precision="fp32")), {"executor": Ray("local", device="webgpu")})
 

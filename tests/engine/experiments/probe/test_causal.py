@@ -8,6 +8,7 @@ import pytest
 import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import open_language_model
+from plain_calls import token_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 SENTENCES = [
@@ -87,7 +88,7 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model):
         ask(first)
     begun, target = ask(first, bos=True), model.exported.tokenizer.backend.encode("Jessica").ids
     ids = [model.exported.tokenizer.backend.token_to_id(model.exported.info["bos_token"]), *target]
-    wanted = open_language_model(model.exported).token_logprobs(np.array([ids], np.int32)).sum()
+    wanted = token_logprobs(open_language_model(model.exported), np.array([ids], np.int32)).sum()
     assert begun.items["logprob"][0] == pytest.approx(float(wanted), abs=1e-4 * len(target))
     assert begun.items["logprob"][1] != ask({"sentence": SENTENCES[:1], "target": ["smoke"]}).items["logprob"][0]
     assert not ng.verify(begun, sample=20).damage
@@ -102,7 +103,7 @@ def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, 
     bos, ids = backend.token_to_id(exported.info["bos_token"]), backend.encode(text).ids
     with_bos = ids if family == "llama" else [bos, *ids]
     found = ng.likelihood(model, {"text": [text]}, bos=True, per_token=True, output=tmp_path / "run", progress=False)
-    wanted = open_language_model(exported).token_logprobs(np.array([with_bos], np.int32))[0]
+    wanted = token_logprobs(open_language_model(exported), np.array([with_bos], np.int32))[0]
     np.testing.assert_allclose(found.frame("tokens.parquet")["logprob"], wanted, rtol=0, atol=1e-4)
     assert not ng.verify(found, sample=20).damage
     plain = ng.likelihood(model, {"text": [text]}, output=tmp_path / "plain", progress=False)

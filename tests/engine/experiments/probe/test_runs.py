@@ -17,6 +17,7 @@ from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.stage import FinishedParts
 from negengine.engine.statistics.differences import paired_difference, unpaired_difference
+from plain_calls import logits_at
 
 ROWS = [
     ("A robin is a [MASK].", "bird", "fish", "affirmative", 1, 0.5),
@@ -69,7 +70,7 @@ def logits(mini, mini_tokenizer):
 
     def at_mask(text):
         ids = np.array(mini_tokenizer.encode([text]), np.int32)
-        return reference.logits(ids, np.flatnonzero(ids[0] == mini_tokenizer.mask_id).astype(np.int32))[0]
+        return logits_at(reference, ids, np.flatnonzero(ids[0] == mini_tokenizer.mask_id).astype(np.int32))[0]
 
     return at_mask
 
