@@ -120,6 +120,11 @@ def in_batches(
     return found
 
 
+def slices(n: int, size: int) -> list[slice]:
+    """The rows of batches of one size, and of the rest."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 def sentences_in(batch_tokens: int, length: int) -> int:
     """Number of sentences of a length in a full batch."""
     return max(1, batch_tokens // length)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import Advance, Feeds, Runner, RunOne, Steps, ignored, sentences_in
+from .batches import Advance, Feeds, Runner, RunOne, Steps, ignored, sentences_in, slices
 from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
 from .model import Asked, Ids, LanguageModel, MaskedLM
@@ -131,7 +131,7 @@ class CausalLM(LanguageModel):
         parts, most = [], sentences_in(self.batch_tokens, ids.shape[1] - shared)
         for start, stop in pairwise(bounds):  # a group in batches of about the same size
             size = math.ceil((stop - start) / math.ceil((stop - start) / most))
-            parts += [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
+            parts += [slice(start + part.start, start + part.stop) for part in slices(stop - start, size)]
         feeds: list[Feeds] = [
             {
                 "suffix_ids": ids[part, shared:],

@@ -29,6 +29,7 @@ from .batches import (
     gathered,
     ignored,
     sentences_in,
+    slices,
 )
 from .devices.cpu import CPU
 from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
@@ -82,21 +83,17 @@ class OpenedModel:
         return self.device.together * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
-        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones."""
-        if not self.device.uses_cores:
-            return [self._full(n, length) for n, length in shapes]
-        share = sum(n * length for n, length in shapes) // self.device.together
-        tokens = min(self.batch_tokens, max(self.device.fewest_tokens, share))
-        sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
-        return [
-            [slice(start, start + size) for start in range(0, n, size)]
-            for (n, _), size in zip(shapes, sizes, strict=True)
-        ]
+        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
 
-    def _full(self, n: int, length: int) -> list[slice]:
-        """Full batches and one rest: equal batches, each of them filled up, would compute 15 % more on a GPU."""
-        size = sentences_in(self.batch_tokens, length)
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        On a GPU into full ones and one rest: equal batches, each of them filled up, would compute 15 % more.
+        """
+        share = sum(n * length for n, length in shapes) // self.device.together
+        fewer = max(self.device.fewest_tokens, share) if self.device.uses_cores else self.batch_tokens
+        found = []
+        for n, length in shapes:
+            size = sentences_in(min(self.batch_tokens, fewer), length)
+            found.append(slices(n, math.ceil(n / math.ceil(n / size)) if n and self.device.uses_cores else size))
+        return found
 
     @cached_property
     def _runner(self) -> Runner:
@@ -270,12 +267,12 @@ class LanguageModel(OpenedModel, Decider):
         return ids, mask_position
 
     def divide(self, n: int, length: int) -> list[slice]:
-        if not self.device.uses_cores:
-            return self._full(n, length)
-        count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
-        count = max(count, min(together * math.ceil(count / together), n * length // self.device.fewest_tokens))
-        size = math.ceil(n / max(count, 1)) or 1
-        return [slice(start, start + size) for start in range(0, n, size)]
+        size = sentences_in(self.batch_tokens, length)
+        if self.device.uses_cores:
+            count, together = math.ceil(n / size), self.device.together
+            count = max(count, min(together * math.ceil(count / together), n * length // self.device.fewest_tokens))
+            size = math.ceil(n / max(count, 1)) or 1
+        return slices(n, size)
 
 
 def _of_logits(ids: Ids, mask_position: Ids) -> Feeds:

@@ -130,35 +130,25 @@ def expand(
 
     A group has at most `at_once` words, whose queries are one task.
     """
-    by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
-    for bucket in buckets:
-        counts = words.counts[bucket.rows]
-        lengths = bucket.mask_position if causal else bucket.ids.shape[1] - 1 + counts
-        for length in np.unique(lengths).tolist():
-            by_length.setdefault(length, []).append((bucket, np.flatnonzero(lengths == length)))
-    for length, group in sorted(by_length.items(), key=lambda item: item[0]):
-        sources = np.repeat(np.arange(len(group)), [len(own) for _, own in group])
-        within = np.concatenate([own for _, own in group])
-        for start in range(0, len(within), at_once):
-            part = slice(start, start + at_once)
-            pieces = [(group[i][0], within[part][sources[part] == i]) for i in np.unique(sources[part]).tolist()]
-            rows = np.concatenate([bucket.rows[own] for bucket, own in pieces])
-            own_words = words.take(rows)
-            width = length + own_words.widest if causal else length
-            ids = np.concatenate(
-                [
-                    _widened(bucket.ids[own], bucket.mask_position[own], words.counts[bucket.rows[own]], width, causal)
-                    for bucket, own in pieces
-                ]
-            )
-            first = np.concatenate([bucket.mask_position[own] for bucket, own in pieces])
-            yield Expanded(rows, own_words, ids, first, causal)
+    if not buckets:
+        return
+    rows, mask = (np.concatenate([getattr(own, name) for own in buckets]) for name in ("rows", "mask_position"))
+    widths = [own.ids.shape[1] for own in buckets]
+    ids = np.concatenate([np.pad(own.ids, ((0, 0), (0, max(widths) - own.ids.shape[1]))) for own in buckets])
+    lengths = mask if causal else np.repeat(widths, [len(own.rows) for own in buckets]) - 1 + words.counts[rows]
+    for length in np.unique(lengths).tolist():
+        group = np.flatnonzero(lengths == length)
+        for some in np.split(group, range(at_once, len(group), at_once)):
+            own = words.take(rows[some])
+            width = length + own.widest if causal else length
+            widened = _widened(ids[some], mask[some], own.counts, width, causal)
+            yield Expanded(rows[some], own, widened, mask[some], causal)
 
 
 def _widened(ids: Ids, mask: Ids, counts: NDArray[np.int64], width: int, causal: bool) -> Ids:
     """The ids with the mask repeated, int32 [n, width]: once for each token of the word, or up to the end."""
-    if width == ids.shape[1] and not causal:
-        return ids
+    if not causal and counts.max() == 1:
+        return ids[:, :width]
     column = np.arange(width)
     beyond = np.maximum(column - mask[:, None], 0)
     repeated = beyond if causal else np.minimum(beyond, counts[:, None] - 1)
@@ -315,7 +305,7 @@ def score_whole_words(
         length = bucket.ids.shape[1]
         size = max(1, min(model.batch_size(length), LOGITS_AT_ONCE // vocabulary))
         parts = [
-            slice(start + part.start, min(start + part.stop, start + size, len(chosen)))
+            slice(start + part.start, start + part.stop)
             for start in range(0, len(chosen), size)
             for part in model.divide(min(size, len(chosen) - start), length)
         ]
