@@ -1,6 +1,6 @@
 """Devices and the machine: what `--device` names, what driver and system tell, what the kind decides.
 
-The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
+The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_families.py.
 """
 
 import re
@@ -104,8 +104,12 @@ def test_a_plugin_of_another_package_decides_as_the_cpu_does(mini, small_lexicon
 GRAPHS = ("model.onnx", "model.fp16.onnx")
 
 
-def driver_with(known):
+KNOWN = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
+
+
+def driver_with(known, told=None):
     """As libcuda answers on a machine whose visible devices have these (memory, address)."""
+    told = told or {"capability": (9, 0), "driver": 13010}
     write = lambda target, value, status=0: (setattr(target, "value", value), status)[1]  # noqa: E731
     return SimpleNamespace(
         cuInit=lambda _: 0 if known else 100,
@@ -114,16 +118,15 @@ def driver_with(known):
         cuDeviceTotalMem_v2=lambda total, handle: write(total._obj, known[handle.value][0]),
         cuDeviceGetPCIBusId=lambda text, _, handle: write(text, known[handle.value][1].encode()),
         cuDeviceGetName=lambda text, *_: write(text, b"NVIDIA H200"),
-        cuDeviceGetAttribute=lambda found, number, _: write(found._obj, {75: 9, 76: 0}[number]),
-        cuDriverGetVersion=lambda version: write(version._obj, 13010),
+        cuDeviceGetAttribute=lambda found, number, _: write(found._obj, told["capability"][number - 75]),
+        cuDriverGetVersion=lambda version: write(version._obj, told["driver"]),
     )
 
 
 def test_devices_are_those_of_the_driver(monkeypatch, tmp_path):
-    known = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
-    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(known))
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(KNOWN))
     assert (Cuda.count(), cuda_version()) == (2, "13.1")
-    assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
+    assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == KNOWN
     assert (cuda_text("cuDeviceGetName", 1), cuda_text("cuDeviceGetName", 2)) == ("NVIDIA H200", None)
     assert (Cuda(1).low_precision_speed(), Cuda(2).low_precision_speed()) == (7.2, 2.0)  # compute capability 9.0, none
     (told := tmp_path / "version").write_text("NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release\n")
@@ -140,11 +143,7 @@ def test_devices_are_those_of_the_driver(monkeypatch, tmp_path):
 
 def test_a_driver_that_is_too_old_and_a_gpu_without_kernels_are_one_clause(monkeypatch):
     found = {"capability": (9, 0), "driver": 13010}
-    driver = driver_with([(140 << 30, "0000:C1:00.0")])
-    put = lambda target, value: (setattr(target, "value", value), 0)[1]  # noqa: E731
-    driver.cuDeviceGetAttribute = lambda out, number, _: put(out._obj, found["capability"][number - 75])
-    driver.cuDriverGetVersion = lambda out: put(out._obj, found["driver"])
-    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver)
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(KNOWN[:1], found))
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(cuda.ort, "cuda_version", "13.0", raising=False)
     monkeypatch.setattr(cuda.ort, "__version__", "1.31.1")
@@ -174,8 +173,6 @@ def test_batches_on_a_gpu_have_few_sizes_and_waste_at_most_a_third():
 
 def test_a_damaged_graph_is_one_line_and_nothing_else_is_printed(tmp_path, mini, capfd):
     """ONNX Runtime's own log has escapes of the terminal; it writes where weights are not where the graph says."""
-    import onnx
-
     shutil.copytree(mini.folder, tmp_path, dirs_exist_ok=True)
     graph = onnx.load(mini.graph, load_external_data=False)
     first = next(own for own in graph.graph.initializer if own.external_data)
