@@ -107,9 +107,8 @@ def take(
     if getattr(config, "legacy", False) and any(key.startswith("lm_predictions.") for key in tensors):
         use_head_of_authors(config)
     prefix = f"{kind.base_model_prefix}."
-    written = {
-        own: key for key in tensors for own in (key, f"{prefix}{key}")
-    }  # parameter → tensor, if their names agree
+    # Parameter → tensor, if their names agree.
+    written = {own: key for key in tensors for own in (key, f"{prefix}{key}")}
     model = without_weights(name, kind, config)
     shared, is_untied = _shared(model, files, written)
     method = dequantised(config.to_dict())

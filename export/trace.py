@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
@@ -27,29 +27,20 @@ except ImportError:  # it is not installed
     Optimum = None  # type: ignore[assignment, misc]
 
 
-class Exporter(Protocol):
-    """What makes a graph of a model."""
-
-    title: str
-
-    def inputs(self, model: PreTrainedModel) -> Sequence[str]: ...  # that a model's graph can have
-
-    def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
-        """The graph of a model in fp32 and evaluation mode; an InputError if it cannot be traced.
-
-        The graph keeps the named inputs, int64 [batch, length]; all others take their defaults. Its output is `logits`.
-        """
-
-
 class Torch:
     """PyTorch's own exporter."""
 
     title = "PyTorch"
 
     def inputs(self, model: PreTrainedModel) -> Sequence[str]:
+        """Those that a model's graph can have."""
         return list(inspect.signature(model.forward).parameters)
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
+        """The graph of a model in fp32 and evaluation mode; an InputError if it cannot be traced.
+
+        The graph keeps the named inputs, int64 [batch, length]; all others take their defaults. Its output is `logits`.
+        """
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
         model.config.use_cache = False  # for models that do not name it among their inputs, as Granite's
         example = tuple(torch.ones((2, 16), dtype=torch.int64) for _ in inputs)
@@ -75,6 +66,9 @@ class Torch:
             graph.model.graph.initializers.pop(str(value.name))
         graph.keep({value: tensor.numpy for value, tensor in found.items()})
         return graph
+
+
+Exporter = Torch | Optimum
 
 
 @contextmanager

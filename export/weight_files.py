@@ -31,12 +31,8 @@ SAFE, PICKLED = ".safetensors", ".bin"
 _TYPES = str_to_torch_dtype | {"F8_E8M0": torch.float8_e8m0fnu}  # as safetensors names them
 NAMES_OF_TYPES = {kind: name for name, kind in _TYPES.items()}
 _BYTES_IN_FP32 = 4
-
-
-_WHOLE = (
-    f"model{SAFE}",
-    f"pytorch_model{PICKLED}",
-)  # what transformers reads, in this order; else the parts of an index
+# What transformers reads, in this order; else the parts of an index.
+_WHOLE = (f"model{SAFE}", f"pytorch_model{PICKLED}")
 _INDEX = ".index.json"
 _FOREIGN = {  # files in the place of weights → what they are, and what to do
     "*.onnx": "an ONNX export of another program: give the checkpoint that it was made from",
@@ -46,9 +42,10 @@ _FOREIGN = {  # files in the place of weights → what they are, and what to do
     "global_step*": "parts of DeepSpeed: run zero_to_fp32.py, which lies beside them",
     "pytorch_model_fsdp*": "parts of FSDP: run `accelerate merge-weights`",
     "*.safetensors": "tensors under another name: transformers reads model.safetensors",
-    "*.ckpt": "a checkpoint of another program: save the model with transformers' save_pretrained",
-    "*.pt": "a checkpoint of another program: save the model with transformers' save_pretrained",
-    "*.pth": "a checkpoint of another program: save the model with transformers' save_pretrained",
+    **dict.fromkeys(
+        ("*.ckpt", "*.pt", "*.pth"),
+        "a checkpoint of another program: save the model with transformers' save_pretrained",
+    ),
 }
 
 

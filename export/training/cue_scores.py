@@ -16,7 +16,7 @@ before F1 is computed.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...engine.basics.errors import InputError
@@ -127,26 +127,15 @@ class CueCounts:
     false_positives: int  # cues of the system where the corpus has none
     false_negatives: int  # gold cues that were not found, or not exactly
 
-    @property
-    def precision(self) -> float:
-        """TP / (TP + FP), a fraction; 0 where nothing is divided by, as in the program."""
-        return _ratio(self.true_positives, self.true_positives + self.false_positives)
-
-    @property
-    def precision_b(self) -> float:
-        return _ratio(self.true_positives, self.system)
-
-    @property
-    def recall(self) -> float:
-        return _ratio(self.true_positives, self.true_positives + self.false_negatives)
-
-    @property
-    def f1(self) -> float:
-        return _ratio(2 * self.precision * self.recall, self.precision + self.recall)
-
-    @property
-    def f1_b(self) -> float:
-        return _ratio(2 * self.precision_b * self.recall, self.precision_b + self.recall)
+    def figures(self) -> dict[str, float]:
+        """The counts, and the measures as fractions; 0 where nothing is divided by, as in the program."""
+        right, recall = self.true_positives, _ratio(self.true_positives, self.true_positives + self.false_negatives)
+        found = asdict(self) | {"recall": recall}
+        for measure, divisor in (("", right + self.false_positives), ("_b", self.system)):
+            precision = _ratio(right, divisor)
+            found |= {f"precision{measure}": precision}
+            found |= {f"f1{measure}": _ratio(2 * precision * recall, precision + recall)}
+        return found
 
 
 def score(

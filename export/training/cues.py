@@ -47,7 +47,6 @@ EXPORTED = "onnx"  # the folder of the export in the folder of a training
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 ALL = "all"
 _MEASURES = ("precision", "recall", "f1")
-_COUNTED = ("gold", "system", "true_positives", "false_positives", "false_negatives", *_MEASURES, "precision_b", "f1_b")
 _CHOSEN = "the epoch was chosen by its F1 on dev, so this F1 on dev is on average too high"
 
 
@@ -160,7 +159,7 @@ class CueTraining(Shown):
         )
         if not self.evaluated:
             return [trained]
-        rows = [{"detector": "ours", "cues": kind, **_figures(counts)} for kind, counts in self.evaluated.items()]
+        rows = [{"detector": "ours", "cues": kind, **counts.figures()} for kind, counts in self.evaluated.items()]
         printed = published("cues")["detector"]
         rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
         schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
@@ -195,13 +194,9 @@ class CueTraining(Shown):
             "epoch_chosen_on_dev": True,
             "seed": self.seed,
             "training": dict(self.training),
-            "cues": {kind: _figures(counts) for kind, counts in self.evaluated.items()} or None,
+            "cues": {kind: counts.figures() for kind, counts in self.evaluated.items()} or None,
             "paper": published("cues")["detector"],
         }
-
-
-def _figures(counts: CueCounts) -> dict[str, Any]:
-    return {name: getattr(counts, name) for name in _COUNTED}
 
 
 def _job(corpus: Corpus, base: Base, max_length: int) -> Job:
@@ -266,7 +261,7 @@ def score_with(
         for example, own in zip(dev, logits.argmax(axis=-1), strict=True):
             names[example.sentence] += [OUTSIDE if at == NO_TOKEN else LABELS[own[at]] for at in example.first.tolist()]
         found = [cues_of(sentence.words, own) for sentence, own in zip(sentences, names, strict=True)]
-        counts, _by_kind = score([sentence.cues for sentence in sentences], found)
-        return {"F1": counts.f1, "precision": counts.precision, "recall": counts.recall}
+        figures = score([sentence.cues for sentence in sentences], found)[0].figures()
+        return {"F1": figures["f1"], "precision": figures["precision"], "recall": figures["recall"]}
 
     return scores
