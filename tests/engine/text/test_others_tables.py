@@ -377,6 +377,13 @@ WRONG = {
         "item,text\n1,No, he sleeps.\n2,Yes, he sleeps.\n",
         ":2: 3 fields, but the header has 2; a text that has a comma must stand in double quotes",
     ),
+    "empty.csv": ("", ": the file is empty"),
+    "no rows.csv": ("text,kind\n", ": there is no row below the names of the columns"),
+    "the same name.csv": ("text,kind,kind\na,b,c\n", ":1: two columns have the name 'kind'"),
+    "of old Macintoshes.csv": ("text,kind\ra,b\r", ":1: a line end in the middle"),
+    "not closed.csv": ("text,kind\n" + "a" * 200_000, ":2: a text of more than 131,072 characters"),
+    "many columns.csv": ("a," * 1_001 + "\n", ":1: 1,002 columns; a table has at most 1,000"),
+    "cut.parquet": (b"PAR1" + b"\0" * 50, ": not a whole Parquet file"),
     "utf16.csv": ("text,kind\na,x\n".encode("utf-16"), ": this is UTF-16 text; save it as UTF-8"),
 }
 
@@ -399,11 +406,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_file_of_another_program_is_named_with_the_way_to_a_table(write, name):
-    content, message = OTHERS[name]
-    path = write(content, name)
-    assert refusal(path, labels=()).startswith(f"{path}: this is {message}")
+WRONG |= {name: (content, f": this is {message}") for name, (content, message) in OTHERS.items()}
 
 
 @pytest.mark.parametrize("name", ["own.arrow", "own.feather", "data-00000-of-00001.arrow"])

@@ -168,24 +168,6 @@ def test_bad_rows_are_skipped_with_their_reasons_and_rows_of_empty_cells_are_non
     assert refusal(path, texts=("sentence", "{t}")) == f"{path}:{skipped[0][1]}: {skipped[0][2]}"
 
 
-REFUSED = [
-    (b"", ": the file is empty"),
-    (b"sentence,target\n", ": there is no row below the names of the columns"),
-    (b"BZh" + b"\x00" * 50, ": this is packed with bzip2; unpack it with `bunzip2`"),
-    (b"sentence,target,target\na,b,c\n", ":1: two columns have the name 'target'"),
-    (b"sentence,target\ra,b\r", ":1: a line end in the middle"),  # of old Macintoshes
-    (b"sentence,target\n" + b"a" * 200_000, ":2: a text of more than 131,072 characters"),
-    (b"a," * 1_001 + b"\n", ":1: 1,002 columns; a table has at most 1,000"),
-    (b"PAR1" + b"\0" * 50, ": not a whole Parquet file"),
-]
-
-
-def test_a_file_that_is_not_a_table_is_refused_in_one_line(write):
-    for content, message in REFUSED:
-        path = write(content)
-        assert refusal(path).startswith(f"{path}{message}")
-
-
 def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(write):
     assert "no Parquet file, although its name" in refusal(write(b"sentence\na\n", "own.parquet"))
     rows = (json.dumps({"sentence": "a", "target": "b", f"c{number}": 1}) for number in range(1_000))
