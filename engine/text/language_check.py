@@ -10,9 +10,9 @@ import regex as re  # its \w holds the marks on letters
 
 from ..basics.printable import some
 from ..basics.reading import paths_in
+from .agreement import title
 from .pattern import MASK, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language
-from .sentences import title
 from .text_lines import read_entries
 
 

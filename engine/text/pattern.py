@@ -14,8 +14,7 @@ import regex as re  # its \w holds the marks on letters
 
 from ..basics.choices import Coreference
 from ..basics.errors import InputError
-from .agreement import Elision
-from .sentences import Capitals, begins, between, title
+from .agreement import Capitals, Elision, begins, between, title
 
 NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"
 

@@ -10,7 +10,6 @@ from negengine.engine.basics.versions import requirement
 from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source, sources
 from negengine.engine.inference.devices import cuda
-from negengine.engine.text.bundled import PATTERNS
 
 
 @pytest.fixture
@@ -90,11 +89,9 @@ target = "{PRON} is an expert who can {MASK}."
 TWICE = BROKEN + BROKEN.partition("\n\n")[2].replace("CpTp", "CpTv").replace("selecting", "control")
 
 
-@pytest.mark.everything
-def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
-    for name in PATTERNS:
-        done = command("patterns", "check", name)
-        assert (done.status, done.err, "No problem was found." in done.out) == (0, "", True), name
+def test_a_pattern_set_is_checked_and_ten_sentences_are_shown(command):
+    done = command("patterns", "check", "italian")
+    assert (done.status, done.err, "No problem was found." in done.out) == (0, "", True)
     shown = json.loads(command("patterns", "check", "french", "--json").out)
     assert (len(shown["sentences"]), shown["content"]["pairs"]) == (10, 18_200)
 
