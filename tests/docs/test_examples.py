@@ -177,23 +177,16 @@ def kept(name):
 
 
 @pytest.mark.everything
-def test_a_notebook_shows_the_tables_that_it_gives(tmp_path, mini):
-    for name in ("main_job.ipynb", "finished_run.ipynb"):
-        folder = tmp_path / name
-        shutil.copytree(ROOT / "examples", folder / "examples")
-        assert tables(execute(name, folder, mini, "mini")[1]) == kept(name)
-
-
-@pytest.mark.everything
-def test_the_main_job_takes_at_most_ten_lines_and_shows_progress_and_tables(tmp_path, mini):
-    cells, (scores, comparison, prediction) = execute("main_job.ipynb", tmp_path, mini, "mini")
-    assert sum(bool(line) for cell in cells for line in cell.source.splitlines()) <= 10
-    told = "".join(output.get("text/plain", "") for output in scores).splitlines()
-    for stage in ("select", "score"):  # in lines: the bar needs ipywidgets, which the tests do not install
-        assert any(line.startswith(f"{stage}: ") and "(100 %)" in line for line in told), stage
-    shown = scores[-1]["text/html"]
-    assert (shown.count("<table"), "CnTp" in shown) == (2, True)
-    assert all("<table" in cell[-1]["text/html"] for cell in (comparison, prediction))
+@pytest.mark.parametrize("name", ["main_job.ipynb", "finished_run.ipynb"])
+def test_a_notebook_shows_the_tables_that_it_gives_and_the_main_job_takes_ten_lines(name, tmp_path, mini):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    cells, outputs = execute(name, tmp_path, mini, "mini")
+    assert tables(outputs) == kept(name)
+    if name == "main_job.ipynb":
+        assert sum(bool(line) for cell in cells for line in cell.source.splitlines()) <= 10
+        told = "".join(output.get("text/plain", "") for output in outputs[0]).splitlines()
+        for stage in ("select", "score"):  # in lines: the bar needs ipywidgets, which the tests do not install
+            assert any(line.startswith(f"{stage}: ") and "(100 %)" in line for line in told), stage
 
 
 @pytest.mark.everything

@@ -16,7 +16,6 @@ from ...library.shown import Shown
 from ...requests.contrast import paired_differences
 from ...requests.summary import correction_note, disagreements
 from ...views import Column, Table
-from ...views.labels import minus, told_apart
 from .estimates import (
     GROUP,
     SHOWN,
@@ -26,7 +25,6 @@ from .estimates import (
     estimates_tables,
     key_columns,
     labelled,
-    main_items,
     other_items,
     outcomes_of,
     texts_of,
@@ -108,22 +106,20 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     frame = paired_differences(sides, keys)
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
-    items = {name: main_items(own, known, every=True) for name, own in outcomes.items()}
-    every = estimates(items, GROUP, runs[0].drop_of)
+    every = estimates(outcomes, GROUP, runs[0].drop_of)
     found, other = every.filter(pl.col("column").is_null()), other_items(every)
     before = estimates_tables(found, runs[0].clusters, other)
+    title, shown = "Every two models, on the items of both: first − second", ("first", "second", *SHOWN)
     if len(runs) == 2:
-        table = differences_table(between(*names), frame, SHOWN, runs[0].clusters)
-    else:
-        table = pairs_table(frame, runs[0].clusters)
-    without = set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows())
-    if without:
+        title, shown = between(*names), SHOWN
+    table, notes = differences_table(title, frame, shown, runs[0].clusters), list[str]()
+    if without := set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows()):
         pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
-        table = replace(table, notes=[*table.notes, f"without an item in common: {pairs}"])
+        notes.append(f"without an item in common: {pairs}")
     if len({run.score for run in runs}) > 1:
         said = ", ".join(f"{name} by {run.score}" for name, run in zip(names, runs, strict=True))
-        table = replace(table, notes=[*table.notes, f"which sentence is the more probable one: {said}"])
-    table = replace(table, notes=[*table.notes, *other_vocabularies(runs, frame)])
+        notes.append(f"which sentence is the more probable one: {said}")
+    table = replace(table, notes=[*table.notes, *notes, *other_vocabularies(runs, frame)])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
     return Comparison(frame, table, found, before, after, other)
 
@@ -167,19 +163,6 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
     notes = ["`negengine view RUN RUN` shows these items with both answers"]
     title = "How many items count in the rates of both models, one or neither"
     return Table(title, shown, columns, notes=notes, texts=texts_of(shown))
-
-
-def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
-    """The differences of every two models: a section for each two, `first` and `second` of the frame."""
-    table, pair = differences_table("Every two models, on the items of both", frame, SHOWN, clusters), "first − second"
-    named = told_apart(table.frame, ["first", "second"], minus("first", "second"))
-    return replace(
-        table,
-        frame=table.frame.with_columns(named.alias(pair)),
-        columns=[Column(pair, pair), *(own for own in table.columns if own.heading not in {"clusters", "p"})],
-        section=pair,
-        notes=[*table.notes, "p alone is in JSON and CSV"],
-    )
 
 
 def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[str]:

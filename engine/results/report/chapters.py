@@ -160,7 +160,7 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
     for section in single[0].sections:
         wanted = [figure.name for figure in section.figures if figure.joint]
         if drawn := [joined([own for own in figures if own[1].name == name]) for name in wanted]:
-            sections.append(Section(section.title, figures=drawn, folded=True))
+            sections.append(Section(section.title, figures=drawn))
     differences, alike = _differences(runs, names)
     said = [f"{len(runs)} runs: {', '.join(names)}.", *(f"{note[:1].upper()}{note[1:]}." for note in alike)]
     together = Chapter("Side by side", [*sections, *differences], said, single[0].terms)

@@ -45,14 +45,7 @@ def page(title: str, chapters: Sequence[Chapter], separator: str = ",") -> str:
         links=links,
         separator=separator,
         colours=json.dumps(variables("light")),
-        chapters=[
-            {
-                "id": f"c{number}",
-                "chapter": chapter,
-                "sections": [{"id": f"s{number}-{i}", "section": own} for i, own in enumerate(chapter.sections, 1)],
-            }
-            for number, chapter in enumerate(chapters, 1)
-        ],
+        chapters=chapters,
         generator=GENERATOR,
         style=Markup(style()),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
