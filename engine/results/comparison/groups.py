@@ -127,11 +127,10 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
             f"--by {by}: the items of {found[0].folder} cannot be grouped so: {near}give {', '.join(sorted(listed))}"
         )
     of = key if own is None else _GROUP
-    outcomes = {name: outcomes_of(run, own) for name, run in zip(labels(found), found, strict=True)}
-    kept = {
-        name: main_items(items, found[0].by_construction, every=of == "split").rename({BY: _GROUP}, strict=False)
-        for name, items in outcomes.items()
-    }
+    kept = {}
+    for name, run in zip(labels(found), found, strict=True):
+        items = main_items(outcomes_of(run, own), found[0].by_construction, every=of == "split")
+        kept[name] = items.rename({BY: _GROUP}, strict=False)
     group = ["column", "split"] if of == "split" else [of]
     keys = [name for name in GROUP if name not in group]
     frame = estimates(kept, [*keys, *group], found[0].drop_of)

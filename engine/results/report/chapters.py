@@ -40,6 +40,7 @@ _COLUMNS = {
     **dict.fromkeys(("bound", "close", "speedup"), pl.Float64),
     "sentences": pl.Int64,
 }
+COMPARED = "How do the models compare?"
 _LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json
 _MOST_ROWS = 40  # of a chart; more differences are in the table alone
 
@@ -208,7 +209,7 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     said += [f"{line[:1].upper()}{line[1:]}." for line in other_vocabularies(runs, comparison.frame)]
     figures: list[Figure] = []
-    tables = list(comparison.before)
+    tables: list[Table] = []
     pairs = list(combinations(names, 2))
     files = stems([f"differences {first} minus {second}" for first, second in pairs])
     for (first, second), file in zip(pairs, files, strict=True):
@@ -220,7 +221,8 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> tuple[list[Sectio
         drawn = _difference_figure(own, table, first, second, file)
         figures += drawn
         tables += [] if drawn else [table]
-    return [Section("Paired differences", said, figures=figures, tables=tables)], list(comparison.other)
+    both = Section("Paired differences", said, figures=figures, tables=tables)
+    return [Section(COMPARED, tables=comparison.before), both], list(comparison.other)
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, name: str) -> list[Figure]:

@@ -101,13 +101,12 @@ def asked(run: Run) -> list[Section]:
 
 def terms(run: Run) -> Terms:
     """What the short names of a run's conditions, such as CpTn, stand for."""
-    found: dict[str, dict[str, str]] = {name: {} for name in run.short_names}
-    for row in minimal_pairs(run).iter_rows(named=True) if found else ():
+    said: dict[str, str] = {}
+    for row in minimal_pairs(run).iter_rows(named=True) if run.short_names else ():
         text = " ".join(str(row[name]) for name in TEXTS if name in row)
         wanted = f" A model that understands says {row['wanted']}." if row["wanted"] else ""
-        for place in run.short_names:
-            found[place][row[run.minimal_pairs[1][-1]]] = text + wanted
-    return found
+        said[row[run.minimal_pairs[1][-1]]] = text + wanted
+    return dict.fromkeys(run.short_names, said)
 
 
 def examples(run: Run) -> list[Section]:

@@ -19,6 +19,7 @@ from ...runs.record import RUN_FILE, read_run
 from ...views import Table
 from ..comparison.estimates import (
     GROUP,
+    MODEL,
     PRINTED,
     estimates,
     estimates_tables,
@@ -124,10 +125,9 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
             found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
             model, export = member.model, run.record.metadata.get("export") or {}
             said = (member.probe.label, model.series, model.step, export.get("revision"), str(run.folder))
-            named = zip(_SCHEMA.items(), said, strict=True)
-            frame = found.with_columns(pl.lit(value, dtype=kind).alias(name) for (name, kind), value in named)
-            names = ("probe", "model", "series", "step", "revision")
-            frames.append(frame.select(*names, pl.exclude(*names, "folder"), "folder"))
+            of = zip(_SCHEMA.items(), said, strict=True)
+            label, *others, folder = (pl.lit(value, dtype=kind).alias(name) for (name, kind), value in of)
+            frames.append(found.select(label, MODEL, *others, pl.exclude(MODEL), folder))
     if not frames:
         return pl.DataFrame(schema={"probe": pl.String, "model": pl.String})
     found = pl.concat(frames, how="diagonal_relaxed")

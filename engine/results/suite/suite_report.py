@@ -14,7 +14,7 @@ from ...views.charts import Curves
 from ...views.labels import numbered
 from ..comparison.estimates import DROP, GROUP, TEXTS, Block, blocks, category, key_columns, other_items, texts_of
 from ..comparison.runs import open_runs
-from ..report.chapters import chapter
+from ..report.chapters import COMPARED, chapter
 from ..report.chapters import chapters as chapters_of
 from ..report.page import Chapter, page
 from ..report.report import refuse_foreign, write_figures, write_page
@@ -66,7 +66,7 @@ def _chapters(
     runs, names = [run for _, run in own], [of_run[member.number] for member, _ in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
-        sections.append(Section("How do the models compare?", tables=model_tables(found, own, brief=False)))
+        sections.append(Section(COMPARED, tables=model_tables(found, own, brief=False)))
         drawn = curves(found, probe)
     if drawn:
         sections.append(Section("How does it change over training?", figures=drawn))
@@ -83,7 +83,8 @@ def _chapters(
         single = [chapter(run, run.label) for run in runs]
     joint = [figure for section in together.sections for figure in section.figures]
     named += [(f"{probe}-{figure.name}", figure) for figure in joint]
-    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary, single[0].terms)
+    others = [section for section in together.sections if section.title != COMPARED]  # the suite's has all groups
+    first = Chapter(f"{probe}: side by side", [*sections, *others], together.summary, single[0].terms)
     titled = zip(single, names, strict=True)
     return [first, *(replace(one, title=f"{probe}: {one.title}", about=[name]) for one, name in titled)], named
 

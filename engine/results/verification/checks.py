@@ -86,13 +86,9 @@ class Verification(Shown):
         return pl.DataFrame(rows, schema_of(Check))
 
     def tables(self) -> list[Table]:
-        one = pl.col("n") == 1
-        unit = pl.when(one).then(pl.col("unit").str.strip_suffix("s")).otherwise("unit")
-        numbers = pl.Series([f"{check.n:,}" for check in self.checks], dtype=pl.String)
-        shown = self.frame.with_columns(
-            counted=pl.when(pl.col("unit") == "").then(pl.lit("")).otherwise(pl.format("{} {}", numbers, unit)),
-            found=pl.when(pl.col("detail") == "").then("outcome").otherwise(pl.format("{}: {}", "outcome", "detail")),
-        )
+        counts = [counted(check.n, check.unit.removesuffix("s")) if check.unit else "" for check in self.checks]
+        found = [": ".join(filter(None, [str(check.outcome), check.detail])) for check in self.checks]
+        shown = self.frame.with_columns(pl.Series("counted", counts, pl.String), pl.Series("found", found, pl.String))
         columns = [
             Column("stage" if self.kind == "run" else "file", "of", wrap=False),
             Column("check", "what"),
