@@ -102,17 +102,16 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
         for key in one
         if key in other
     }
-    keys = ("first", "second", *GROUP)
-    frame = paired_differences(sides, keys)
+    frame = paired_differences(sides, ("first", "second", *GROUP))
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
     every = estimates(outcomes, GROUP, runs[0].drop_of)
     found, other = every.filter(pl.col("column").is_null()), other_items(every)
     before = estimates_tables(found, runs[0].clusters, other)
-    title, shown = "Every two models, on the items of both: first − second", ("first", "second", *SHOWN)
-    if len(runs) == 2:
-        title, shown = between(*names), SHOWN
-    table, notes = differences_table(title, frame, shown, runs[0].clusters), list[str]()
+    title, keys = between(*names[:2]), [*SHOWN]
+    if len(runs) > 2:
+        title, keys = "Every two models, on the items of both: first − second", ["first", "second", *SHOWN]
+    table, notes = differences_table(title, frame, keys, runs[0].clusters), list[str]()
     if without := set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows()):
         pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
         notes.append(f"without an item in common: {pairs}")
