@@ -9,6 +9,7 @@ from negengine.engine.basics.choices import output_formats
 from negengine.engine.basics.errors import InputError
 from negengine.engine.results.report.chosen_sentences import Examples, chosen
 from negengine.engine.results.report.row_files import RowFile
+from negengine.engine.results.report.row_filters import filtered
 from negengine.engine.views.to_csv import csv_rows
 from negengine.engine.views.to_json import json_array
 
@@ -50,8 +51,12 @@ def test_sentences_are_chosen_by_their_columns_and_what_a_run_does_not_have_is_r
     ]
     for filters, kept in others:
         assert chosen(run, filters).collect().equals(sentences.filter(kept)), filters
-    by_rank = chosen(run, ["condition=CnTp"], sort="-rank").collect()["rank"].to_list()
-    assert by_rank == sorted(by_rank, reverse=True)
+    for sort, descends in (("-rank", True), ("rank", False)):
+        by_rank = chosen(run, sort=sort).collect()["rank"].to_list()
+        assert by_rank[0] != by_rank[-1]
+        assert by_rank == sorted(by_rank, reverse=descends)
+    signs = pl.LazyFrame({"a": ["b=c", "x"], "a=b": ["x", "c"]})  # of a user's own columns the longest name counts
+    assert filtered(signs, ["a=b=c"], "a run").collect().rows() == [("x", "c")]
     refused = [
         (["condition=CpTQ"], "--where condition=CpTQ: .* does not have it: did you mean 'CpT.'"),
         (["name=Mariah"], "did you mean 'Maria'"),
