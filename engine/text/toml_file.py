@@ -69,13 +69,14 @@ class TomlFile:
     def _refusal(self, error: str, value: Any, kind: Any, place: list[str | int]) -> InputError:
         """What msgspec says is wrong in a value, with the line and the name of the key."""
         said, _, path = error.partition(" - at `$")
+        path, inside, _ = path.partition("[...]")  # a key of the user's own, which msgspec does not name
         for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path):
             place.append(name or int(number))
             value = value[place[-1]]
             types = {own.name: own.type for own in msgspec.structs.fields(kind)} if name else {}
             kind = types.get(name) or next(iter(get_args(kind)), None)
         *tables, key = [step for step in place if isinstance(step, str)] or [""]
-        is_own = place[-1:] == [key] and "..." not in path  # and not a value inside of it
+        is_own = place[-1:] == [key] and not inside
         if found := re.search(r"unknown field `(\w+)`", said):
             place.append(found[1])
             what = f"unknown key {found[1]!r}; known are {', '.join(kind.__struct_fields__)}"
@@ -84,10 +85,12 @@ class TomlFile:
             what = f"this {f'[[{key}]]' if key else 'file'} has no {found[1]!r}; it needs {needed}"
         elif said.startswith("Invalid enum value") and isinstance(value, str):
             what = f"unknown {key} {value!r}; known are {', '.join(kind)}"
-        elif said.startswith("Expected `str`,") and is_own:
+        elif said.startswith(("Expected `str`,", "Expected `str | null`,")) and is_own:
             what = f"{key} is {value!r}; it must be a string"
         elif said.startswith("Expected `array") and is_own:
             what = f"{key} is {value!r}; it must be a list, such as [{value!r}]"
+        elif said.startswith("Expected `object`") and is_own:
+            what = f"{key} is {value!r}; it must be a table [{key}]"
         else:
             what = f"{' '.join([*(f'[[{own}]]' for own in tables), key])}: {said.removeprefix('Object ')}"
         return InputError(f"{self.line(*place)}: {what}")
