@@ -15,10 +15,11 @@ from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import choose_device
 from ..inference.session import Device
+from ..inference.tally import Tally
 from .part import EncodedPart
-from .stage import Advance, Choices, Model, Prepared, Stage
+from .stage import Advance, Choices, Model, PartResult, Prepared, Stage
 
-IN_FLIGHT = 3  # parts of a worker: one is decided, one is prepared, one waits or is written
+IN_FLIGHT = 3  # parts of a worker: one is prepared, one is decided, one is encoded and written
 Asked = TypeVar("Asked")
 Finish = Callable[[int, EncodedPart], None]
 Say = Callable[[str], None]
@@ -54,7 +55,9 @@ class PartWorker(Generic[Model, Prepared]):
         device = choose_device(str(described.get("device", options.device)))
         threads = {"threads": options.threads or cpu_threads()} if device.uses_cores else {}
         self.description = {**described, **device.hardware(), **threads}
-        self._preparing, self._deciding = (ThreadPoolExecutor(lanes, name) for name in ("prepare", "decide"))
+        self._preparing, self._deciding, self._encoding = self._threads = tuple(
+            ThreadPoolExecutor(lanes, name) for name in ("prepare", "decide", "encode")
+        )
         self._asking = threading.Lock()
         self._choices: Choices | None = None
         self._free = queue.SimpleQueue[Model]()  # the models that decide as `_choices` say, and are not deciding
@@ -74,16 +77,16 @@ class PartWorker(Generic[Model, Prepared]):
                 for _ in range(self.lanes):
                     self._free.put(self.stage.use(self.model, choices.calibration))
             prepared = self._preparing.submit(copy_context().run, self.stage.prepare, number)
-            return self._deciding.submit(copy_context().run, self._decide, number, prepared, advance)
+            decided = self._deciding.submit(copy_context().run, self._decide, number, prepared, advance)
+            return self._encoding.submit(lambda: EncodedPart.of(*decided.result()))
 
-    def _decide(self, number: int, prepared: Future[Prepared | None], advance: Advance) -> EncodedPart:
+    def _decide(self, number: int, prepared: Future[Prepared | None], advance: Advance) -> tuple[PartResult, Tally]:
         ready, model = prepared.result(), self._free.get()
         try:
             earlier = tally.take()  # what belongs to no part, such as the calibration
             with tally.apart():
                 tally.count(earlier.sentences, tokens=earlier.tokens)
-                decided = self.stage.decide(model, number, ready, advance)
-                return EncodedPart.of(decided, tally.take())
+                return self.stage.decide(model, number, ready, advance), tally.take()
         finally:
             self._free.put(model)
 
@@ -103,7 +106,7 @@ class PartWorker(Generic[Model, Prepared]):
         divide(numbers, places, lambda _, number: self.ask(number, choices, told), finish, stop)
 
     def close(self) -> None:
-        for threads in (self._preparing, self._deciding):
+        for threads in self._threads:
             threads.shutdown()
 
 

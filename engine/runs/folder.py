@@ -7,6 +7,7 @@ that is not finished. A shard has no final files. The *identity* of a stage is e
 """
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -26,12 +27,12 @@ from .record import (
     ANOTHER_FOLDER,
     PARTS_FOLDER,
     SESSIONS_FOLDER,
-    Clock,
     Done,
     RunRecord,
     Session,
     StageRecord,
     as_json,
+    begin_session,
     done_file,
     ended_early,
     new_session_file,
@@ -50,14 +51,22 @@ class RunFolder:
     """A stage of a run folder, held by this process; made by `create_or_resume`."""
 
     def __init__(
-        self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock, held: Held, *, is_recorded: bool
+        self,
+        folder: Path,
+        stage: str,
+        run: RunRecord,
+        session: Session,
+        started: float,
+        held: Held,
+        *,
+        is_recorded: bool,
     ) -> None:
         self.folder = folder
         self.stage = stage
         self.record = run.stages[stage]
         self.session = session
         self._run = run
-        self._clock = clock
+        self._started = started
         self._held = held
         self._is_recorded = is_recorded
         self.aside: Path | None = None  # where a run is now that was in this folder before
@@ -88,7 +97,7 @@ class RunFolder:
         folder of another run or another experiment, or one that is held.
         """
         refuse_few_open_files()
-        clock, own, aside = Clock(started), {stage, *beside}, None
+        began, own, aside = time.monotonic() if started is None else started, {stage, *beside}, None
         try:
             _refuse_unlike(folder, stage, new, own)  # before anything is written: it may not be a run at all
         except InputError:
@@ -113,7 +122,7 @@ class RunFolder:
             with suppress(InputError):  # a marker that is damaged says nothing, so the stage is finished again
                 known.done = read_done(folder, stage)
             new_session = msgspec.structs.replace(session or Session())
-            held = cls(folder, stage, run, new_session, clock, lock, is_recorded=is_recorded)
+            held = cls(folder, stage, run, new_session, began, lock, is_recorded=is_recorded)
             held.aside = aside
             first = {key: known.metadata[key] for key in kept if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
@@ -245,7 +254,8 @@ class RunFolder:
             return
         if not self._is_recorded:
             self._save()
-        self._clock.begin(self.session)
+        begin_session(self.session, self._time())
+        self.session.seconds = self._time()
         self._session_file = new_session_file(self.folder, self.stage)
         write_session(self._session_file, self.session)
 
@@ -264,9 +274,13 @@ class RunFolder:
                 files.remove()
         return finished
 
+    def _time(self) -> float:
+        """Seconds since this process began to work on the stage."""
+        return round(time.monotonic() - self._started, 3)
+
     def _save_session(self) -> None:
         if self._session_file is not None:
-            self._clock.read(self.session)
+            self.session.seconds = self._time()
             write_session(self._session_file, self.session)
 
     def _save(self) -> None:

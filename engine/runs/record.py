@@ -8,7 +8,6 @@ import json
 import platform
 import re
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -65,24 +64,12 @@ class Session(msgspec.Struct, omit_defaults=True):
     failed: str | None = None  # why it ended before its stage was finished; missing after a kill
 
 
-class Clock:
-    """Time since a process began to work on a stage."""
-
-    def __init__(self, started: float | None = None) -> None:
-        self._started = time.monotonic() if started is None else started
-
-    def begin(self, session: Session) -> None:
-        since = timedelta(seconds=time.monotonic() - self._started)
-        session.started = (datetime.now(UTC) - since).isoformat(timespec="seconds")
-        session.negengine = own_version()
-        session.source = source_commit()
-        session.python = platform.python_version()
-        session.packages = versions()
-        session.machine = machine()
-        self.read(session)
-
-    def read(self, session: Session) -> None:
-        session.seconds = round(time.monotonic() - self._started, 3)
+def begin_session(session: Session, seconds: float) -> None:
+    """Write down when a process began, so many seconds ago, what it runs, and on which machine."""
+    session.started = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="seconds")
+    session.negengine, session.source = own_version(), source_commit()
+    session.python, session.packages = platform.python_version(), versions()
+    session.machine = machine()
 
 
 def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices: Choices) -> None:

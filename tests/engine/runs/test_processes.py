@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -106,7 +106,6 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
 class Meeting(Squares):
     """Parts that wait for what happens to others meanwhile, and that an error can end in any step."""
 
-    lanes: ClassVar[int] = 2
     fails: tuple[str, int] = ("", 0)  # a step and a part
     error: Any = None
     meets: Any = None  # is called with each step and part
@@ -169,6 +168,20 @@ def test_in_two_lanes_a_part_begins_before_another_ends_and_each_counts_its_own(
 def test_an_error_ends_the_run_and_what_was_decided_before_stays(step, error, lanes):
     found = decided(Meeting(parts=10**6, fails=(step, 9), error=error), range(10**6), lanes)
     assert ({*range(3)} <= found.keys(), 9 in found, len(found) < 30) == (True, False, True)
+
+
+def test_an_interrupt_ends_a_part_that_is_decided_with_its_next_batch():
+    class Endless(Squares):
+        def decide(self, model, number, prepared, advance):
+            while number:
+                advance(0, 0)
+            return super().decide(model, number, prepared, advance)
+
+    def finish(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        PartWorker(Endless(), Opening(device="cpu")).run(range(2), Choices(), finish, lambda *_: None)
 
 
 def test_a_gpu_decides_two_parts_at_a_time_and_cores_one():

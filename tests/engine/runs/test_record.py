@@ -125,7 +125,7 @@ def test_a_merged_run_has_the_sessions_of_its_shards_which_name_neither_host_nor
 
 def test_a_killed_session_lasted_until_its_last_part_and_any_other_until_its_process_ends(tmp_path, monkeypatch):
     clock, seen, before = [1_000.0], [], datetime.now(UTC).replace(microsecond=0)
-    monkeypatch.setattr(own.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
     with hold(tmp_path / "run", started=400.0) as held:
         for number in range(2):
             clock[0] += 60
