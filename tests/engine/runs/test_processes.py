@@ -121,8 +121,8 @@ class Meeting(Squares):
         return super().prepare(number)
 
     def decide(self, model, number, prepared, advance):
-        self._met("decide", number)
         tally.count(number)
+        self._met("decide", number)
         return super().decide(model, number, prepared, advance)
 
 
@@ -170,18 +170,25 @@ def test_an_error_ends_the_run_and_what_was_decided_before_stays(step, error, la
     assert ({*range(3)} <= found.keys(), 9 in found, len(found) < 30) == (True, False, True)
 
 
-def test_an_interrupt_ends_a_part_that_is_decided_with_its_next_batch():
+def test_an_interrupt_ends_a_part_with_its_next_batch_and_what_is_decided_already_is_kept():
+    begun, kept = threading.Event(), []
+
     class Endless(Squares):
         def decide(self, model, number, prepared, advance):
-            while number:
+            while number == 2:
+                begun.set()
                 advance(0, 0)
             return super().decide(model, number, prepared, advance)
 
-    def finish(*_):
-        raise KeyboardInterrupt
+    def finish(number, _):
+        if number == 0:
+            assert begun.wait(30)
+            raise KeyboardInterrupt
+        kept.append(number)
 
     with pytest.raises(KeyboardInterrupt):
-        PartWorker(Endless(), Opening(device="cpu")).run(range(2), Choices(), finish, lambda *_: None)
+        PartWorker(Endless(), Opening(device="cpu")).run(range(4), Choices(), finish, lambda *_: None)
+    assert kept == [1]
 
 
 def test_a_gpu_decides_two_parts_at_a_time_and_cores_one():
