@@ -108,7 +108,7 @@ def _fit(
     with _told(name, settings, folder):
         set_seed(settings.seed)
         model = base.open(reporter.say)
-        held.begin()  # a checkpoint that cannot be read leaves no record
+        held.write_record()  # a checkpoint that cannot be read leaves no record
         stopped = False  # before the last epoch: only the result is missing
         if state is not None and settings.patience is not None:
             saved = state.stateful_callbacks.get(EarlyStoppingCallback.__name__, {})

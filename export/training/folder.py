@@ -64,9 +64,9 @@ class TrainingFolder:
                 held._remove(CHECKPOINTS)
             yield held
 
-    def begin(self) -> None:
-        # A training that is refused before this has left nothing but an empty folder.
-        self._save()
+    def write_record(self) -> None:
+        """A training that is refused before this has left nothing but an empty folder."""
+        write_sealed(self.folder / RECORD, self.record)
 
     @property
     def checkpoints(self) -> Path:
@@ -95,12 +95,9 @@ class TrainingFolder:
         except OSError as error:
             raise unwritable(self.folder, error) from error
         self.record.files, self.record.result, self.record.finished = files, as_json(result), True
-        self._save()
+        self.write_record()
         self._remove(_STAGED)
         self._remove(CHECKPOINTS)
-
-    def _save(self) -> None:
-        write_sealed(self.folder / RECORD, self.record)
 
     def _remove(self, name: str) -> None:
         try:

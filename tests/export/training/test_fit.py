@@ -210,7 +210,7 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint_and_one_that_was_c
         raise OSError(28, "No space left on device")
 
     with held(tmp_path) as training:
-        training.begin()
+        training.write_record()
         with pytest.raises(InputError, match="no space left"):
             training.publish(fail, {})
         assert ((tmp_path / "config.json").exists(), read_training(tmp_path).finished) == (False, False)
@@ -251,7 +251,7 @@ def test_nothing_is_written_or_removed_behind_a_link(tmp_path):
     mine, folder = tmp_path / "mine" / "checkpoint-1", tmp_path / "out"
     mine.mkdir(parents=True)
     with held(folder) as training:
-        training.begin()
+        training.write_record()
     (folder / CHECKPOINTS).symlink_to(mine.parent)
     with pytest.raises(InputError, match="a link, not a folder, so nothing is written there"), held(folder):
         pass
