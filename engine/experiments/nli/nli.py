@@ -35,7 +35,7 @@ from ...views import Column, Section, Table
 from ..cues.cue_words import has_cue
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Option
-from ..finished_run import Paper, paper_of, published
+from ..finished_run import Paper, paper_of
 from ..requested import Requested, RequestedRun
 from ..view import POINTS, Chart, Values, View, differences
 from .nli_pairs import (
@@ -53,12 +53,8 @@ from .nli_pairs import (
     unused_sentence,
 )
 from .nli_pairs import Label as Name
+from .training_told import TRAINER, table_8, training_told
 
-TRAINER = "transformers' Trainer"  # what trains; a reference has it as its data set
-_SETTINGS = (
-    "{epochs:d} epochs, batches of {batch_size:d}, learning rate {learning_rate:g}, weight decay {weight_decay:g}, at "
-    "most {max_length:d} tokens, seed {seed:d}"
-)
 CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
 """Said below an accuracy on dev where the training had `--patience`."""
 _TWO_WAY_SAID = (
@@ -142,7 +138,7 @@ class NliRun(RequestedRun):
         unused = self.record.metadata.get("unused") or {}
         return [
             *([CHOSEN] if chosen else []),
-            *_table_8(self.training),
+            *table_8(self.training),
             *(f"{source}, original pairs: {unused_sentence(counts)}" for source, counts in unused.items()),
             *([f"{', '.join(self.coarse)}: {_TWO_WAY_SAID}"] if self.coarse else []),
             *audit_sentences(audit_summary(self.record.counts)),
@@ -195,38 +191,6 @@ class NliRun(RequestedRun):
         is_coarse = pl.col("dataset").is_in(self.coarse)
         metric = pl.when(is_coarse).then(pl.lit("accuracy:two-way")).otherwise("metric")
         return super().outcomes(by).filter(pl.col("split") != WITH_CUE).with_columns(metric=metric)
-
-
-def _table_8(training: Mapping[str, Any]) -> list[str]:
-    """What section 6.2 of the paper quotes of Table 8, below a classifier that has learned new pairs."""
-    share, ranges = training.get("negation"), published("nli").get(training.get("task", ""), {}).get("held_out")
-    if share is None or ranges is None:
-        return []
-    with_new, without = (
-        "-".join(f"{end:.1f}" for end in dict.fromkeys(ranges.get(learned, ()))) for learned in ("negation", ORIGINAL)
-    )
-    less = f", and {without} % without new pairs in the training" if without else ""
-    said = f"paper, Table 8: {with_new} % on all held-out pairs{less} (lowest and highest of three models)"
-    ours = "" if share == 0.7 else f"; ours has learned {100 * share:.0f} % of the new pairs, the paper's 70 %"
-    return [said + ours]
-
-
-def training_told(training: Mapping[str, Any]) -> str:
-    """How `negengine nli train` trained, as a sentence with a space after it; empty if export.json does not say it."""
-    try:
-        settings = _SETTINGS.format_map(training)
-    except (KeyError, TypeError, ValueError):
-        return ""
-    if (patience := training.get("patience")) is not None:
-        settings += f", the best epoch on dev with a patience of {patience}"
-    learned = f"{training['limit']:,} pairs of the" if training.get("limit") else "the"
-    added = ""
-    if (fraction := training.get("negation")) is not None:
-        added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
-    return (
-        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{added} "
-        f"({TRAINER}; {settings}). "
-    )
 
 
 def _by_source(texts: Sequence[str]) -> dict[str, Path]:

@@ -3,7 +3,6 @@
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.finished_run import published
-from negengine.engine.experiments.nli.nli import training_told
 from negengine.engine.experiments.nli.nli_pairs import (
     KINDS,
     SOURCES,
@@ -13,6 +12,7 @@ from negengine.engine.experiments.nli.nli_pairs import (
     read_original,
     read_sets,
 )
+from negengine.engine.experiments.nli.training_told import training_told
 
 from ..conftest import HEADER
 
