@@ -24,7 +24,7 @@ class PairBucket:
     """Encoded pairs of one length."""
 
     rows: NDArray[np.int64]  # [n], their positions among all pairs that were encoded
-    ids: NDArray[np.int32]  # [n, length], C-contiguous, special tokens included, no padding
+    ids: NDArray[np.int32]  # [n, length], special tokens included, no padding
     segments: NDArray[np.int32]  # [n, length], 0 for the tokens of the first text, 1 for those of the second
 
 

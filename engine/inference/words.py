@@ -106,8 +106,8 @@ class Expanded:
 
     rows: NDArray[np.int64]  # [m], the words' positions in all words
     words: TokenSequences
-    # [m, length], C-contiguous. A causal model's have as many masks as the widest word has tokens; a query is cut off
-    # after the mask that it asks for.
+    # [m, length]. A causal model's have as many masks as the widest word has tokens; a query is cut off after the mask
+    # that it asks for.
     ids: NDArray[np.int32]
     first: NDArray[np.int32]  # [m], the position of the first mask; the same for all words of a causal model
     causal: bool  # the model reads only what stands before a mask
@@ -120,7 +120,7 @@ class Expanded:
         for before in range(token if filled else 0):
             ids[np.arange(len(chosen)), first + before] = self.words.tokens[chosen, before]
         expected = self.words.take(chosen).expected(token)
-        return Bucket(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32)), expected
+        return Bucket(self.rows[chosen], ids, (first + token).astype(np.int32)), expected
 
 
 def expand(

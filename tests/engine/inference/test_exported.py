@@ -124,23 +124,19 @@ def test_a_missing_file_is_told_at_once_and_a_changed_one_when_files_are_verifie
     refused("tiny", rf"{name} is missing: export the model again")
 
 
-def test_a_lost_bit_is_found_wherever_it_is_although_size_time_and_inode_stay(tiny):
-    weights = tiny / "model.onnx_data"
-    content = bytes(40 * 2**20)
-    weights.write_bytes(content)
-    os.utime(weights, (1_000_000, 1_000_000))
-    digests = DIGESTS | {weights.name: hashlib.sha256(content).hexdigest()}
-    write_export(tiny, files=digests)
-    load_exported("tiny").verify_files()
-    for place in (0, 2**20, 13 * 2**20 + 5, len(content) - 1):
+def test_a_lost_bit_is_found_although_size_time_and_inode_stay(tiny):
+    weights, content = tiny / "model.onnx_data", bytearray(3 * 2**20)
+    for place in (0, 2**20 + 5, len(content) - 1):
+        weights.write_bytes(content)
+        write_export(tiny, files=DIGESTS | {weights.name: hashlib.sha256(content).hexdigest()})
+        load_exported("tiny").verify_files()
         times = weights.stat()
-        for byte, message in ((b"\x01", r"model\.onnx_data is damaged"), (b"\x00", None)):
-            with weights.open("r+b") as stream:
-                stream.seek(place)
-                stream.write(byte)
-            os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
-            with pytest.raises(InputError, match=message) if message else nullcontext():
-                load_exported("tiny").verify_files()
+        with weights.open("r+b") as stream:
+            stream.seek(place)
+            stream.write(b"\x01")
+        os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+        with pytest.raises(InputError, match=r"model\.onnx_data is damaged"):
+            load_exported("tiny").verify_files()
     assert not [path for path in tiny.iterdir() if path.name.startswith(".")]  # reading a model writes nothing
 
 
