@@ -9,13 +9,12 @@
 
 import functools
 import inspect
-import json
 import re
 import typing
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..basics.errors import InputError, did_you_mean, refuse_other_than_utf8
 from ..basics.paths import with_home, without_home
@@ -55,22 +54,11 @@ def _is_switch(annotation: Any) -> bool:
     return bool(getattr(annotation, "__forward_arg__", getattr(annotation, "__name__", annotation)) == "bool")
 
 
-class _Written(NamedTuple):
-    """How a language writes arguments: what stands between name and value, what is true, and a text."""
-
-    sign: str
-    true: str
-    text: Callable[[str], str]
-
-
-_PYTHON, _TOML = _Written("=", "True", repr), _Written(" = ", "true", json.dumps)
-
-
 @functools.cache
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the library whose errors name its arguments as Python writes them, and not as a command line."""
     checked = strict(function)
-    return _named(checked, checked.takes, _PYTHON)  # type: ignore[attr-defined]
+    return _named(checked, checked.takes, "True")  # type: ignore[attr-defined]
 
 
 @functools.cache
@@ -79,16 +67,16 @@ def in_suite(function: Callable[..., Any]) -> Callable[..., Any]:
     checked = strict(function)
     takes: Mapping[str, bool] = checked.takes  # type: ignore[attr-defined]
     settings = {name: own for name, own in takes.items() if name not in RunOptions.__annotations__}
-    return _named(checked, settings | {"allow_pickle": True}, _TOML)
+    return _named(checked, settings | {"allow_pickle": True}, "true")
 
 
-def _named(function: Callable[..., Any], takes: Mapping[str, bool], written: _Written) -> Callable[..., Any]:
+def _named(function: Callable[..., Any], takes: Mapping[str, bool], true: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except InputError as error:
-            error.args = (_as_arguments(str(error.args[0]), takes, written),)
+            error.args = (_as_arguments(str(error.args[0]), takes, true),)
             raise
 
     return call
@@ -98,7 +86,7 @@ _VALUE = r"[A-Z][A-Z_=|]*\b|'[^']*'|-?\d[\d,.]*\b|[\w./=-]+(?=[:,;)]|$| --| or )
 _OPTION = re.compile(rf"(?<![\w-])--([a-z][\w-]*)(?: ({_VALUE}))?")
 
 
-def _as_arguments(message: str, takes: Mapping[str, bool], own: _Written) -> str:
+def _as_arguments(message: str, takes: Mapping[str, bool], true: str) -> str:
     """`--skip-bad` is `skip_bad=True`, `--group COLUMN` is `group=COLUMN`, `--by a` is `by='a'`; commands stay."""
 
     def written(found: re.Match[str]) -> str:
@@ -107,9 +95,9 @@ def _as_arguments(message: str, takes: Mapping[str, bool], own: _Written) -> str
         if name not in takes or (command and not re.search(r"[`;:]", rest)):
             return found[0]
         if takes[name] or value in {None, "and", "or", "out"}:
-            return f"{name}{f'{own.sign}{own.true}' * takes[name]}{f' {value}' if value else ''}"
+            return f"{name}{f'={true}' * takes[name]}{f' {value}' if value else ''}"
         is_plain = re.fullmatch(r"[A-Z_=|]+|'.*'|-?[0-9,.]+", value)
-        return f"{name}{own.sign}{value if is_plain else own.text(value)}"
+        return f"{name}={value if is_plain else repr(value)}"
 
     short = re.sub(r"(?<![\w-])-o(?= |$)", "output", message) if "output" in takes else message
     return _OPTION.sub(written, short)

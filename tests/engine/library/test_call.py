@@ -76,5 +76,5 @@ def test_in_a_suite_errors_name_settings_as_its_file_does():
 
     with pytest.raises(InputError) as caught:
         in_suite(score)("mini")
-    settings = "windows = true, group = COLUMN, or allow_pickle = true"
+    settings = "windows=true, group=COLUMN, or allow_pickle=true"
     assert str(caught.value) == f"too long: give {settings} (`negengine export a --force`), or --output"
