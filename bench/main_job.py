@@ -4,7 +4,6 @@ Also a whole selection whose model is open already, for a GPU that is simulated.
 """
 
 from collections.abc import Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.runs.progress import Reporter
+from ..engine.runs.stage import changed
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern import VERB
 from ..engine.text.pattern_files import load_patterns
@@ -102,10 +102,8 @@ def run_selection(selection: Selection, models: Models, decider: Mixed, folder: 
         own = Mixed(SENTENCES, models.low_precision, models.reference, decider.calibration)
         return PatternDeciders(models, Precision.FP32, {pattern: own})
 
-    opened = copy(selection)
     known = {"open": use, "describe": lambda *_: {"device": "cpu"}, "calibrate": lambda *_: {}, "use": use}
-    for name, method in known.items():
-        object.__setattr__(opened, name, method)
+    opened = changed(selection, **known)
     run_stage(opened, folder, Execution(ThisProcess(models.device), reporter=Reporter(silent=True)))
 
 
