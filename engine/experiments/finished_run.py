@@ -36,15 +36,6 @@ class Paper:
     doubts: Sequence[str] = ()
     marks: Mapping[str, str] = ()  # type: ignore[assignment]  # none by default
 
-    @classmethod
-    def of(cls, cells: Mapping[tuple[str, ...], float | str], doubts: Sequence[str] = (), **marks: str) -> "Paper":
-        rows = []
-        for cell, value in cells.items():
-            text = value if isinstance(value, str) else None
-            rows.append((*cell, fraction(float(value if text is None else re.sub(r"[^\d.]", "", text))), text))
-        schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
-        return cls(pl.DataFrame(rows, schema=schema, orient="row"), doubts, marks)
-
 
 @cache
 def published(experiment: str) -> dict[str, Any]:
@@ -57,15 +48,22 @@ def paper_of(experiment: str, model: str) -> Paper:
     """What the paper of an experiment prints of a model; without figures if it did not test it."""
     found = published(experiment)
     tested = next((name for name, hub in found.get("hub", {}).items() if model in hub), None)
-    own = found.get("figures", {}).get(tested, {})
-    cells: dict[tuple[str, ...], float | str] = {
-        (dataset, condition, split, metric): value
-        for dataset, conditions in own.items()
+    figures = [
+        (dataset, condition, split, metric, *_figure(value))
+        for dataset, conditions in found.get("figures", {}).get(tested, {}).items()
         for condition, splits in conditions.items()
         for split, metrics in splits.items()
         for metric, value in metrics.items()
-    }
-    return Paper.of(cells, found.get("doubts", ()), **found.get("marks", {}))
+    ]
+    schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
+    frame = pl.DataFrame(figures, schema=schema, orient="row")
+    return Paper(frame, found.get("doubts", ()), found.get("marks", {}))
+
+
+def _figure(value: float | str) -> tuple[float, str | None]:
+    """A figure in percent, or the text that is printed for one, as a fraction; and this text."""
+    text = value if isinstance(value, str) else None
+    return fraction(float(value if text is None else re.sub(r"[^\d.]", "", text))), text
 
 
 def fraction(percent: float) -> float:

@@ -7,10 +7,11 @@ and an empty cell is not a value.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+import msgspec
 import polars as pl
 
 from ..basics.errors import InputError, did_you_mean
@@ -156,13 +157,12 @@ class RequestColumns(ABC):
         return {"splits": splits, "columns": pl.concat_list(pl.lit(None, pl.String), known)}
 
     def to_json(self) -> dict[str, Any]:
-        known = {name: value for name, value in asdict(self).items() if value is not None}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}
+        own: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {name: value for name, value in own.items() if value is not None}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in value.items()}
-        return cls(**fields)
+        return msgspec.convert(value, cls)
 
 
 def item_of(file: pl.Expr, name: pl.Expr) -> pl.Expr:

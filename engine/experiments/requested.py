@@ -15,7 +15,7 @@ import polars as pl
 from ..basics.choices import Precision
 from ..basics.frames import scan_frame, slices
 from ..basics.option import options_of
-from ..basics.printable import some
+from ..basics.printable import counted, some
 from ..inference.again import Draw, Sample
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
@@ -40,6 +40,7 @@ from .finished_run import GROUP, OTHER, SummaryRun, group_labels
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
+_MOST_REASONS = 10
 OUTCOMES = (*ITEM, "column", "split", "cluster")  # columns of outcomes, beside metric and value
 
 
@@ -192,6 +193,8 @@ class RequestedRun(SummaryRun):
         reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)
         excluded |= dict(reasons[WHY].value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
         told = [f"{self.declared.unit} excluded: {n:,} ({why})" for why, n in excluded.items()]
+        if (more := len(told) - _MOST_REASONS) > 0:
+            told[_MOST_REASONS:] = [f"and {counted(more, 'more reason')}: the column {WHY} of {ITEMS_FILE} has all"]
         return [*told, *self.left_by_group(reasons), *audit_sentences(audit_summary(self.record.counts))]
 
     def left_by_group(self, items: pl.DataFrame) -> list[str]:

@@ -72,11 +72,10 @@ def _least(name: str) -> pl.Expr:
     return pl.when(CANDIDATE).then(name).min().over(ITEM)
 
 
-# Whether all candidates of an item begin with the same token, where it has no score as nothing stands before it: else
-# their sums, and all that is made of them, lack terms that differ.
-COMPARABLE: Mapping[str, pl.Expr] = {"comparable": _FIRST.min().over(ITEM) == _FIRST.max().over(ITEM)}
 SUMS: Mapping[str, pl.Expr] = {
-    **COMPARABLE,
+    # Whether all candidates of an item begin with the same token, where it has no score as nothing stands before it:
+    # else their sums, and all that is made of them, lack terms that differ.
+    "comparable": _FIRST.min().over(ITEM) == _FIRST.max().over(ITEM),
     "fewest_tokens": _least("tokens"),
     "sum": pl.when(CANDIDATE & pl.col("comparable")).then("logprob"),
     "token": pl.col("sum") / pl.col("tokens"),

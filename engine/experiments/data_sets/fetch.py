@@ -1,4 +1,4 @@
-"""Fetching data sets of other authors with Pooch: most from GitHub at a fixed commit, checked, kept in a cache.
+"""Fetching data sets of other authors: most from GitHub at a fixed commit, checked, kept in a cache.
 
 Only the SHA-256 of each file is fixed: `_contents` finds the files of an archive by their digests.
 """
@@ -6,14 +6,12 @@ Only the SHA-256 of each file is fixed: `_contents` finds the files of an archiv
 import hashlib
 import io
 import tarfile
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pooch
 import requests
 
 from ...basics.atomic import json_bytes, unwritable, write_bytes
@@ -26,9 +24,10 @@ from .sources import REGISTRY, Source, source
 
 HOST = "https://codeload.github.com"
 LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have at most some tens of MB
-_RETRIES = 2
+_WAITS = (1, 2)  # seconds before the second and the third attempt
 _TIMEOUT = 60.0  # seconds without an answer
 _TOO_MANY_REQUESTS = 429
+_AT_ONCE = 2**20  # bytes
 
 
 def get(
@@ -41,65 +40,60 @@ def get(
 ) -> Path:
     """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already."""
     wanted = source(name, registry)
+    folder = wanted.folder
     say(f"{name}: {wanted.title}")
     say(f"licence: {wanted.licence}")
-    if not wanted.missing():
-        return wanted.folder
-    pooch.get_logger().setLevel("WARNING")
-    archive, contents = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}", dict[str, bytes]()
+    if not (missing := wanted.missing()):
+        return folder
     # Files whose digests are not known are fetched one by one, or are those that somebody has put there.
     own, kept = wanted.addresses(), wanted.kept_digests()
-    is_there = wanted.by_hand and not any(kept.values()) and all(is_file(wanted.folder / file) for file in own)
-    if is_there:
-        say(f"taking the {counted(len(own), 'file')} that lie in {wanted.folder}")
+    found: Iterable[tuple[str, bytes]] = ()
+    if wanted.by_hand and not any(kept.values()) and all(is_file(folder / file) for file in own):
+        say(f"taking the {counted(len(own), 'file')} that lie in {folder}")
+    elif own:
+        say(f"fetching {counted(len(own), 'file')}, the first from {next(iter(own.values()))}")
+        found = ((file, _downloaded(own[file], largest, wanted)) for file in missing)
     else:
-        which = f"{counted(len(own), 'file')}, the first from " if own else ""
-        say(f"fetching {which}{next(iter(own.values()), archive)}")
-
-    def download(file: str, url: str, output_file: str, pup: Any) -> None:
-        if not own and not contents:  # the archive is downloaded once, when its first file is asked for
-            contents.update(_contents(wanted, url, pup, largest))
-        Path(output_file).write_bytes(contents[file] if not own else _downloaded(url, pup, largest, wanted))
-
-    while missing := [] if is_there else wanted.missing():  # twice where the digests of the files come with them
-        known = dict.fromkeys(own) or wanted.digests()
-        urls = own or dict.fromkeys(known, archive)
-        files = pooch.create(path=wanted.folder, base_url="", registry=known, urls=urls, retry_if_failed=_RETRIES)
-        file = missing[0]
-        try:
-            for file in missing:
-                if own:  # without a digest, Pooch takes any file of this name
-                    (wanted.folder / file).unlink(missing_ok=True)
-                files.fetch(file, downloader=partial(download, file))
-                if (before := kept.get(file)) and file_sha256(wanted.folder / file) != before:
-                    said = f"not the file that was fetched first; remove {wanted.folder} to take it"
-                    raise InputError(f"{urls[file]}: {said}")
-        except requests.RequestException as error:
-            raise _unreachable(urls[file], reason_of(error), wanted) from error
-        except OSError as error:
-            raise unwritable(wanted.folder / file, error) from error
-        if own:
-            break
-    if own:
-        write_bytes(wanted.folder / DIGESTS, json_bytes({name: file_sha256(wanted.folder / name) for name in own}))
-        say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
-    return wanted.folder
-
-
-def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
-    """What a URL gives. Errors that may be temporary are exceptions of Requests: after these, Pooch tries again."""
-    content = _Limited(url, largest)
+        archive = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
+        say(f"fetching {archive}")
+        found = _contents(wanted, archive, largest).items()
     try:
-        pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
-    except requests.HTTPError as error:
-        if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
-            raise _unreachable(url, reason_of(error), wanted) from error
-        raise
-    return content.getvalue()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    for file, content in found:
+        if own and (before := kept.get(file)) and hashlib.sha256(content).hexdigest() != before:
+            raise InputError(f"{own[file]}: not the file that was fetched first; remove {folder} to take it")
+        write_bytes(folder / file, content)
+    if own:
+        write_bytes(folder / DIGESTS, json_bytes({file: file_sha256(folder / file) for file in own}))
+        say(f"their digests were not known before; they are kept in {folder / DIGESTS}")
+    return folder
 
 
-def _contents(wanted: Source, url: str, pup: Any, largest: int) -> dict[str, bytes]:
-    members = _unpack(_downloaded(url, pup, largest, wanted), url, largest)
+def _downloaded(url: str, largest: int, wanted: Source) -> bytes:
+    """What a URL gives; an error that may pass is waited for, and then the URL is asked again."""
+    waits = iter(_WAITS)
+    while True:
+        content = bytearray()
+        try:
+            with requests.get(url, stream=True, timeout=_TIMEOUT) as response:
+                response.raise_for_status()
+                for piece in response.iter_content(_AT_ONCE):
+                    content += piece
+                    if len(content) > largest:
+                        raise _too_large(url, largest)
+                return bytes(content)
+        except requests.RequestException as error:
+            status = None if error.response is None else error.response.status_code
+            may_pass = status is None or status >= 500 or status == _TOO_MANY_REQUESTS
+            if not may_pass or (wait := next(waits, None)) is None:
+                raise _unreachable(url, reason_of(error), wanted) from error
+            time.sleep(wait)
+
+
+def _contents(wanted: Source, url: str, largest: int) -> dict[str, bytes]:
+    members = _unpack(_downloaded(url, largest, wanted), url, largest)
     if packed := wanted.packed:
         inner = _unpack(members.get(packed, b""), f"{url}/{packed}", largest)
         members = {f"{packed}/{path}": content for path, content in inner.items()}
@@ -115,19 +109,6 @@ def _contents(wanted: Source, url: str, pup: Any, largest: int) -> dict[str, byt
             )
     found = {file: by_digest[digest] for file, digest in wanted.files.items()}
     return found | {name: files[path] for name, path in own.items()}
-
-
-class _Limited(io.BytesIO):
-    """Bytes in memory, up to a limit; more are an `InputError`."""
-
-    def __init__(self, url: str, largest: int) -> None:
-        super().__init__()
-        self._url, self._largest = url, largest
-
-    def write(self, content: Any) -> int:
-        if self.tell() + len(content) > self._largest:
-            raise _too_large(self._url, self._largest)
-        return super().write(content)
 
 
 def _unpack(archive: bytes, url: str, largest: int) -> dict[str, bytes]:

@@ -1,16 +1,17 @@
 """Data sets of other authors (`sources.toml`), the folder that keeps them, and the table of `negengine data list`."""
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import polars as pl
-import pooch
 
 from ...basics.errors import InputError, did_you_mean
-from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
+from ...basics.reading import MOST_JSON, exists, file_sha256, parse_json, read_regular
 from ...library.shown import Shown
 from ...text.table_sources import DIGESTS
 from ...views import Column, Table
@@ -97,8 +98,8 @@ def source(name: str, registry: Path = REGISTRY) -> Source:
 
 def cache_folder() -> Path:
     """The folder of all data sets."""
-    path = [pooch.os_cache("negengine"), "data"]
-    return Path(pooch.create(path=path, base_url="", env=CACHE_VARIABLE).abspath)
+    given = os.environ.get(CACHE_VARIABLE)
+    return (Path(given) if given else platformdirs.user_cache_path("negengine") / "data").expanduser().absolute()
 
 
 def named_place(data: object, probe: str) -> Path | None:
@@ -159,8 +160,8 @@ def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option
 
 def _sha256(path: Path) -> str | None:
     try:
-        return str(pooch.file_hash(path))
-    except OSError:
+        return file_sha256(path)
+    except InputError:
         return None
 
 

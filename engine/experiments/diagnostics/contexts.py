@@ -14,14 +14,10 @@ A sentence is its context, the word, and a full stop. Perturbed contexts, as ups
     -Sub, -ObjSub        it becomes `which OBJECT the other had`, `which one the other had`
 """
 
-import dataclasses
-import hashlib
-import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -68,19 +64,8 @@ class Dataset(StrEnum):
 CPRAG, ROLE, SIMP, NAT = DATASETS = tuple(dataset.value for dataset in Dataset)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of the files that were read, as they stand there; empty for the others."""
-
-    pragmatic: tuple[Row, ...] = ()  # of CPRAG-102
-    reversals: tuple[Row, ...] = ()  # of ROLE-88
-    simple: tuple[Row, ...] = ()  # of NEG-136-SIMP
-    natural: tuple[Row, ...] = ()  # of NEG-136-NAT
-
-    @property
-    def sha256(self) -> str:
-        tables = {own.name: [dict(row) for row in getattr(self, own.name)] for own in dataclasses.fields(self)}
-        return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
+Rows = Mapping[str, Sequence[Row]]
+"""Data set → the rows of its file, as they stand there; those that were not read are absent."""
 
 
 def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
@@ -96,9 +81,9 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
                 hint = "give the folder of lm-diagnostics, or other --dataset"
                 raise InputError(f"{path}: there is no {name}.tsv in it; {hint}")
             files[name] = below[0]
-    found = Rows(**{_TABLES[name][0]: _read(file, *_TABLES[name][1:]) for name, file in files.items()})
-    targets = {row["item"]: row["target"] for row in found.reversals}
-    for row, (item, target) in zip(found.reversals, targets.items(), strict=True):
+    found = {name: _read(file, *_TABLES[name]) for name, file in files.items()}
+    targets = {row["item"]: row["target"] for row in found.get(ROLE, ())}
+    for row, (item, target) in zip(found.get(ROLE, ()), targets.items(), strict=True):
         pair, order = _pair_of(row)
         other = f"{pair}-{'b' if order == 'a' else 'a'}"
         if other not in targets:
@@ -140,11 +125,6 @@ def _check_reversal(row: Row) -> None:
         raise InputError(f"{row.location}: context is {context!r}; it must end in `which … the … had`")
 
 
-def _check_negation(row: Row) -> None:
-    if "licensing" in row:
-        _one_of(row, "licensing", tuple(LICENSING))
-
-
 def _pair_of(row: Row) -> tuple[str, str]:
     """Of a row of ROLE-88 its pair, and `a` if the target fits, else `b`."""
     pair, _, order = row["item"].rpartition("-")
@@ -161,16 +141,16 @@ def _one_of(row: Row, name: str, known: Sequence[str]) -> None:
         raise InputError(f"{row.location}: {name} is {row[name]!r}; it must be {' or '.join(known)}")
 
 
-# The field of `Rows`, the columns of the file, and what checks a line beside them.
-_TABLES: dict[str, tuple[str, str, Callable[[Row], None]]] = {
+# The columns of the file, and what checks a line beside them.
+_TABLES: dict[str, tuple[str, Callable[[Row], None]]] = {
     CPRAG: (
-        "pragmatic", "item context_s1 context_s2 expected within_category between_category constraint",
+        "item context_s1 context_s2 expected within_category between_category constraint",
         lambda row: _one_of(row, "constraint", CONSTRAINTS),
     ),
-    ROLE: ("reversals", "item context expected exp_cloze target", _check_reversal),
-    SIMP: ("simple", _NEGATION, _check_negation),
-    NAT: ("natural", f"{_NEGATION} licensing", _check_negation),
-}  # fmt: skip
+    ROLE: ("item context expected exp_cloze target", _check_reversal),
+    SIMP: (_NEGATION, lambda _: None),
+    NAT: (f"{_NEGATION} licensing", lambda row: _one_of(row, "licensing", tuple(LICENSING))),
+}
 
 
 Completion = tuple[str, str]
@@ -180,10 +160,9 @@ Completion = tuple[str, str]
 def requests_of(diagnostics: Rows, *, draws: int, seed: int) -> pl.DataFrame:
     """The requests of all items in all conditions; `draws` is how many times the words of a sentence are shuffled."""
     rows = [
-        *(own for row in diagnostics.pragmatic for own in _pragmatic_requests(row, draws, seed)),
-        *_reversal_requests(diagnostics.reversals),
-        *(own for row in diagnostics.simple for own in _negation_requests(SIMP, row)),
-        *(own for row in diagnostics.natural for own in _negation_requests(NAT, row)),
+        *(own for row in diagnostics.get(CPRAG, ()) for own in _pragmatic_requests(row, draws, seed)),
+        *_reversal_requests(diagnostics.get(ROLE, ())),
+        *(own for name in (SIMP, NAT) for row in diagnostics.get(name, ()) for own in _negation_requests(name, row)),
     ]
     further = {"is_expected": pl.Boolean, "draw": pl.Int32, "place": pl.String}
     return pl.DataFrame(rows, {**KEYS, **Word.asks, **further})

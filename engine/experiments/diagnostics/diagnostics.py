@@ -12,6 +12,7 @@ Splits: H and L are the highly and the less constraining contexts; in cloze-1 fe
 Paired tests of shuffles use the first draw. Clusters are rows of a file; in ROLE-88 pairs with the same words.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
+from ...basics.atomic import sha256
 from ...basics.numerals import percent
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
@@ -231,7 +233,7 @@ class Diagnostics(Requested):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}
+        return {"data sha256": sha256(json.dumps(self.read).encode()), "draws": self.draws, "seed": self.seed}
 
     def kind(self, exported: ExportedModel) -> Word:  # noqa: ARG002 - part of the interface
         return Word(top=TOP)

@@ -15,12 +15,11 @@ from ...basics.choices import TargetMethod
 from ...basics.errors import InputError, choice
 from ...basics.numerals import fixed, interval, significant
 from ...basics.printable import counted
-from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...inference.words import refuse_undefined
 from ...library.sentences import CORRECT
 from ...requests.contrast import Contrast, between_conditions, between_groups
-from ...requests.items import ITEMS_FILE, WHY
+from ...requests.items import WHY
 from ...requests.summary import COMPARES
 from ...requests.vocabulary import RANKED_SAID, RANKED_WORDS, Ranked, Vocabulary
 from ...requests.word import Word
@@ -32,7 +31,6 @@ from ...views import Table
 from ..experiment import BOS, RANKED, Option
 from ..finished_run import GROUP, OTHER
 from ..own_table import (
-    BY_NAME,
     MOST_GROUPS,
     ROW,
     Labels,
@@ -40,7 +38,6 @@ from ..own_table import (
     find_column,
     find_columns,
     needed_columns,
-    said_by_name,
 )
 from ..table_requests import CLUSTERS, GROUPS, SKIP_BAD, TableRequested, TableRun, column
 from .probe_columns import (
@@ -83,12 +80,6 @@ class ProbeRun(TableRun):
         """The items without the rows that were skipped."""
         return self.items.filter(pl.col(WHY).is_null())
 
-    @cached_property
-    def skipped(self) -> pl.DataFrame:
-        """Columns row and reason."""
-        bad = self.items.filter(pl.col(WHY).is_not_null())
-        return bad.select(ROW, reason=WHY).unique(ROW, keep="first", maintain_order=True)
-
     @property
     def conditions(self) -> dict[str, Any]:
         own = {key: self.record.identity[key] for key in self.condition_keys}
@@ -104,17 +95,12 @@ class ProbeRun(TableRun):
         return tables(self)
 
     def remarks(self) -> list[str]:
-        said, skipped = list[str](), self.items.drop_nulls(WHY).unique(ROW, keep="first", maintain_order=True)
-        if n := len(skipped):
-            why = f"the column {WHY} of {self.folder / ITEMS_FILE} has the reasons"
-            said.append(f"{n:,} of {counted(self.items[ROW].n_unique(), 'row')} were skipped; {why}")
-            said += self.left_by_group(skipped)
+        said = super().remarks()
         if self._several:
             method = self.record.identity["method"]
             asked = f"{self._several:,} of {counted(len(self.asked), 'target')}"
             said.append(f"{asked} are of several tokens: their log-probability is the sum over the tokens, by {method}")
-        audit = audit_sentences(audit_summary(self.record.counts))
-        return [*said, *said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *audit]
+        return said
 
     @property
     def used(self) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""Tables and sections of `probe`: targets by group, differences, skipped rows."""
+"""Tables and sections of `probe`: targets by group, and differences."""
 
 from typing import TYPE_CHECKING
 
@@ -12,45 +12,32 @@ from ...views import Column, Section, Table
 from ...views.labels import minus
 from ..finished_run import GROUP, OTHER
 from ..own_table import MOST_GROUPS, ROW
-from ..view import PERCENT, POINTS, Chart, P, Values, View
+from ..view import PERCENT, POINTS, Chart, Values, View
 from .probe_columns import IS_TOP1, LOGPROB, PREFERRED
 
 if TYPE_CHECKING:
     from .probe import ProbeRun
 
-_MOST_REASONS = 10
 _KEYS = ("condition", "split")
-_GROUPS, _TARGETS, _SKIPPED = "Groups compared", "Targets compared", "Rows that were skipped"
-_QUESTIONS = {
-    _GROUPS: "Do the groups differ?",
-    _TARGETS: "Which target does the model prefer?",
-    _SKIPPED: "Which rows were skipped?",
-}
+_GROUPS, _TARGETS = "Groups compared", "Targets compared"
+_QUESTIONS = {_GROUPS: "Do the groups differ?", _TARGETS: "Which target does the model prefer?"}
 _LOGARITHM = {"decimals": 2, "unit": "natural logarithm", "wrap": False}
 _N = Column("n", "n", wrap=False)
+# With the corrected p, where groups have a test.
+_OF_LOGPROB = Values("log-probability", LOGPROB, interval=True, tested=True, style={**_LOGARITHM, "signed": True})
+_OF_TOP1 = Values("first choice", IS_TOP1, interval=True, tested=True, style=POINTS)
 _TEST = "sign flips of clusters, or of rows without a cluster"
 _OF_TARGETS = pl.col("condition") != pl.col("other_condition")  # of differences; the others are of groups
 
 
 def tables(run: "ProbeRun") -> list[Table]:
-    """The targets by group; then, where there are any, differences of groups and of targets, and skipped rows."""
-    found = [_targets(run)]
-    if not (groups := _groups(run)).frame.is_empty():
-        found.append(groups)
-    if len(run.columns.targets) > 1:
-        found.append(_target_pairs(run))
-    if len(skipped := run.skipped):  # the most frequent reasons first
-        counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
-        more = len(counts) - _MOST_REASONS
-        notes = [f"and {more:,} more reasons"] if more > 0 else []
-        columns = [Column("reason", "reason"), Column("rows", "n"), Column("first row", "row")]
-        shown = counts.sort("n", "row", descending=[True, False]).head(_MOST_REASONS)
-        found.append(Table(_SKIPPED, shown, columns, notes=notes))
-    return found
+    """The targets by group; then, where there are any, differences of groups and of targets."""
+    compared = [_groups(run), _target_pairs(run)]
+    return [_targets(run), *(table for table in compared if not table.frame.is_empty())]
 
 
 def sections(run: "ProbeRun") -> list[Section]:
-    """The verdict and targets by group, then what differs, then what was skipped."""
+    """The verdict and targets by group, then what differs."""
     table, *others = run.tables()
     figures = [
         Chart(
@@ -71,10 +58,9 @@ def sections(run: "ProbeRun") -> list[Section]:
         )
         if metric in run.metrics
     ]
-    said = {_SKIPPED: run.remarks()}
     return [
-        Section("How probable are the targets?", _verdict(run), figures=figures),
-        *(Section(_QUESTIONS[own.title], said.get(own.title, []), tables=[own]) for own in others),
+        Section("How probable are the targets?", _verdict(run), figures=figures, notes=run.remarks()),
+        *(Section(_QUESTIONS[own.title], tables=[own]) for own in others),
     ]
 
 
@@ -129,20 +115,13 @@ def _groups(run: "ProbeRun") -> Table:
     keys = [["condition", "pair", run.grouped[column]] for column in run.columns.groups]
     if run.columns.item and any(run.asked.select(own).drop_nulls().is_duplicated().any() for own in keys):
         notes.append("several rows of an item in a group count by their mean here, and one by one in the rates above")
-    where = ~_OF_TARGETS
     # What both groups have in common stands there once.
     second = pl.when(pl.col("column").n_unique().over("condition") > 1).then("other_split").otherwise(OTHER)
     return View(
         _GROUPS,
         _KEYS,
-        [
-            *_target(run),
-            Column("groups", "split"),
-            _N,
-            *_difference(run, LOGPROB, where),
-            *_difference(run, IS_TOP1, where),
-        ],
-        where=where,
+        [*_target(run), Column("groups", "split"), _N, _OF_LOGPROB, _OF_TOP1],
+        where=~_OF_TARGETS,
         texts={"split": minus(GROUP, second)},
         section="condition",
         notes=notes,
@@ -160,7 +139,7 @@ def _target_pairs(run: "ProbeRun") -> Table:
             Column("group", "split"),
             _N,
             Values("preferred", PREFERRED, interval=True, style=PERCENT),
-            *_difference(run, LOGPROB, _OF_TARGETS),
+            _OF_LOGPROB,
         ],
         where=_OF_TARGETS,
         texts={"condition": minus("condition", "other_condition")},
@@ -176,12 +155,3 @@ def _target_pairs(run: "ProbeRun") -> Table:
 
 def _target(run: "ProbeRun") -> list[Column]:
     return [Column("target", "condition")] if len(run.columns.targets) > 1 else []
-
-
-def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Column | Values]:
-    heading, style = ("first choice", POINTS)
-    if metric == LOGPROB:
-        heading, style = "log-probability", {**_LOGARITHM, "signed": True}
-    found: list[Column | Values] = [Values(heading, metric, interval=True, style=style)]
-    tested = run.summary.filter(COMPARES, where, metric=metric).drop_nulls("p")
-    return found if tested.is_empty() else [*found, Column("p (Holm)", f"{metric}_p_holm", **P)]

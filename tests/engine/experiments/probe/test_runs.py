@@ -160,10 +160,8 @@ def test_bad_rows_are_skipped_and_listed(ask):
         found.items.filter(pl.col("why").is_not_null()).select("rank", "top1", "is_top1").null_count().row(0)
         == (4,) * 3
     )
-    assert found.skipped.rows() == list(zip([2, 3, 4, 5], REASONS, strict=True))
-    why = f"the column why of {found.folder / 'items.parquet'} has the reasons"
-    told, by_group, *_ = found.remarks()
-    assert (told, by_group) == (f"4 of 5 rows were skipped; {why}", "excluded by group: b (2), a (1)")
+    told = {f"rows excluded: 1 ({why})" for why in REASONS}
+    assert {*found.remarks()} >= {*told, "excluded by group: b (2), a (1)"}
     assert found.sentences().height == set(found.summary["n"]).pop() == 1
     assert not ng.verify(found, sample=5).damage
 
