@@ -3,11 +3,6 @@
 The folders beside this file test what an experiment asks, and what it counts.
 """
 
-import json
-from collections import defaultdict
-from functools import cache
-from itertools import pairwise
-from math import inf
 from pathlib import Path
 
 import negengine as ng
@@ -23,80 +18,10 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import COLUMNS
 from pages import documented, drawn_figures
 
-from .diagnostics.conftest import write_tables
+from .conftest import ASKED, EVERY, REQUESTED
 
-FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("unspeakableness", "Denmark")]
-OWN = {
-    "sentence": [f"A {what} {verb} a [MASK]." for what in ("robin", "trout") for verb in ("is", "is not")],
-    "target": ["bird", "bird", "fish", "fish", "Fish"],
-    "other": ["fish", "fish", "bird", "bird", "meat"],
-    "group": ["affirmative", "negated", "affirmative", "negated", "affirmative"],
-    "item": [1, 1, 2, 2, 3],
-}
-OWN["sentence"].append("Fish or meat? I like [MASK].")
-PAIRS = {
-    "sentence_good": ["Anna is happy.", "He smokes.", "She likes to dance."],
-    "sentence_bad": ["Anna are happy.", "He smoke.", "She likes to dances."],
-    "linguistics_term": ["agreement", "agreement", "form"],
-}
-CHOICES = {
-    "context": ["Anna likes to", "He is", None],
-    "choices": [
-        '["smoke.", "dance with her."]',
-        '["a dancer.", "an architect.", "happy."]',
-        '["He smokes.", "He smoke."]',
-    ],
-    "answer": ["A", "C", "A"],
-    "group": ["verbs", "nouns", "verbs"],
-}
-ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its mask
-EVERY = (*ASKED, "nli", "likelihood", "choice", "cues")
-REQUESTED = ("lama", "diagnostics")
 ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
 FROM_ITEMS = "tables follow from items.parquet"
-
-
-@pytest.fixture(scope="module")
-def call(model, classifiers, nli_data, detector, small_lexicon, tmp_path_factory):
-    """Runs an experiment by its name on its small data, with other options if they are given."""
-    folder, facts = tmp_path_factory.mktemp("data"), []
-    for answer, land in FACTS:
-        query = f"The capital of {land} is [MASK] ."
-        row = {"relation": "P36", "sub_label": land, "obj_label": answer, "masked_sentence": query}
-        row |= {} if land == "Italy" else {"masked_negation": query.replace("is", "is not")}
-        facts.append(json.dumps(row | {"misprimed_low": f"Berlin? {query}"}))
-    (folder / "TREx.jsonl").write_text("\n".join(facts), "utf-8")
-    write_tables(folder, CPRAG_102=("dog\tcat\tcar", "dog\tqzxqzx\tcar"))
-    pl.DataFrame(OWN).write_parquet(folder / "own.parquet")
-    pl.DataFrame(PAIRS).write_ndjson(folder / "blimp.jsonl")
-    pl.DataFrame(CHOICES).write_ndjson(folder / "choices.jsonl")
-    (folder / "text.txt").write_text("I don't know. It rained. Nobody came, not she.\nYou was careless, unsure.\n")
-    nli = {"data": nli_data, "source": "RTE", "original": {"RTE": nli_data / "dev.tsv"}, "max_length": 16}
-    given = {
-        "lama": {"model": model, "data": folder / "TREx.jsonl"},
-        "diagnostics": {"model": model, "data": folder, "draws": 2},
-        "gh22": {"model": model, "pairs": 3, "ranks": [1, 50], "variant": "connective", "lexicon": small_lexicon},
-        "probe": {"model": model, "data": folder / "own.parquet", "target": ["target", "other"], "top": 3},
-        "nli": {"model": classifiers["two-way"][1].folder, **nli},
-        "likelihood": {"model": model, "data": folder / "blimp.jsonl", "group": "linguistics_term", "per_word": True},
-        "choice": {"model": model, "data": folder / "choices.jsonl"},
-        "cues": {"model": ng.load(detector.folder, task=detector.task), "files": folder / "text.txt"},
-    }
-
-    def run(name, output, precision=None, **options):
-        options = {**given[name], "output": output, "progress": False, **options}
-        if precision:
-            exported = options["model"].exported
-            options["model"] = ng.load(exported.folder, task=exported.task, precision=precision)
-        return getattr(ng, name)(**options)
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def made(call, tmp_path_factory):
-    """Its finished run, made once."""
-    return cache(lambda name: call(name, tmp_path_factory.mktemp("runs") / name))
 
 
 FOUND = (
@@ -112,14 +37,14 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
     ),
     "diagnostics": (
         ["the diagnostics of Ettinger, 2020"],
-        ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"],
+        ["CPRAG-102: words that are not one token of the model: 2 (qzxqzx, zyxxqz)"],
         {"sensitivity", "accuracy-1", "accuracy-5"},
         {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"},
     ),
     "gh22": (
-        ["Handschuh, 2022 with 3 pairs", "at ranks 1, 50. Variants: connective.", "pattern, connective, at rank 1"],
+        ["Handschuh, 2022 with 3 pairs", "at ranks 1, 50. Variants: original.", "pattern, original, at rank 1"],
         None,
-        {"drops-connective", "rates-connective"},
+        {"drops-original", "rates-original"},
         {"repetition_rate"},
     ),
     "probe": (
@@ -186,55 +111,6 @@ def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     assert name != "gh22" or {*documented("acts.parquet")} == {*run.acts.columns}
     shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
     assert name == "nli" or shared <= set(run.sentences().columns)
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_a_plain_count_of_the_items_gives_the_summary(name, made):
-    """Each request is there once, none is more likely than certain, and means are means of the items of a split."""
-    run = made(name)
-    items, told = run.items, set(run.items.columns)
-    keys = [*{"dataset", "condition", "item", "role", "candidate", "row", "line", "text", "word"} & told]
-    assert not items.select(keys).is_duplicated().any()
-    for likely in {"logprob", "expected_logprob", "top1_logprob"} & told:
-        assert items.select((pl.col(likely) <= 1e-4).all()).item()
-    if name == "cues":
-        assert items.select(pl.col("cues").list.len() == pl.col("kinds").list.len()).to_series().all()
-        return
-    metrics = list(run.metrics)
-    values = defaultdict(list)
-    for row in items.to_dicts():
-        for place, split in enumerate(row["splits"]):
-            column = (row.get("columns") or row["splits"])[place] if place else None
-            column = "split" if place and (not row.get("columns") or column is None) else column
-            for metric in metrics:
-                values[row["dataset"], row["condition"], split, column, metric] += [row[metric]]
-    rows = run.summary.filter(pl.col("metric").is_in(metrics), pl.col("other_split").is_null())
-    assert len(rows)
-    for *key, value in rows.select("dataset", "condition", "split", "column", "metric", "value").iter_rows():
-        known = [float(own) for own in values[tuple(key)] if own is not None]
-        assert value == pytest.approx(sum(known) / len(known), nan_ok=True), key
-
-
-def ends_of(metric):
-    """What a figure of a metric can be, from the least to the most."""
-    known = {"spearman": (-1, 1), "perplexity": (1, inf)}
-    known |= dict.fromkeys(("logprob", "log_likelihood", "per_token", "per_word", "per_character"), (-inf, 0))
-    signed = {"accuracy_drop": (-1, 1), "relative_drop": (-inf, 1)}
-    return known.get(metric.partition("-by-")[0]) or signed.get(metric.partition("_from_")[0], (0, 1))
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_no_interval_of_a_summary_leaves_what_its_quantity_can_be(name, made):
-    rows = made(name).summary.drop_nulls("value").filter(pl.col("value").is_not_nan())
-    assert name == "cues" or rows["low"].count()
-    for row in rows.to_dicts():
-        low, high = ends_of(row["metric"])
-        if row["other_split"] is not None:
-            low, high = low - high, high - low
-        ends = [own for own in (row["low"], row["high"]) if own is not None]
-        assert len(ends) in {0, 2}
-        known = [low, *ends[:1], row["value"], *ends[1:], high]
-        assert all(one <= other + 1e-9 for one, other in pairwise(known)), row
 
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it

@@ -7,38 +7,28 @@ after a change that is meant, set WRITE_VIEWS=1, run this file, and read the dif
 import json
 import os
 import tomllib
-from itertools import product
 from pathlib import Path
 
 import polars as pl
 import pytest
 from asked_stages import asked_run
-from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFERENCE, Diagnostics
+from msgspec import structs
 from negengine.engine.experiments.finished_run import CELL, paper_of
-from negengine.engine.experiments.gh22.gh22 import Gh22, Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.experiments.negation.negation_tables import published as published_test
-from negengine.engine.experiments.nli.nli import Nli
+from negengine.engine.experiments.registry import experiment
 from negengine.engine.experiments.view import POINTS, Values, View
 from negengine.engine.requests.items import OWN
-from negengine.engine.requests.summary import Row, correction_note, frame
-from negengine.engine.requests.word import SEVERAL
+from negengine.engine.requests.summary import SCHEMA, Row, correction_note, frame
+from negengine.engine.runs.stage import changed
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views import Column
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
 
+from .conftest import EVERY
+
 VIEWS = Path(__file__).parent / "views"
-SHUFFLES = ("shuffled", "shuffled-truncated")
-
-
-def values(*cells, n=40):
-    """Rows of a summary whose values all differ: 0.50, 0.51 …, with an interval of ± 0.1."""
-    ends = [[round(end + i / 100, 2) for end in (0.5, 0.4, 0.6)] for i in range(len(cells))]
-    return [
-        Row(*cell[:4], *own, n, column=(*cell, None if cell[2] == "all" else OWN)[4])
-        for cell, own in zip(cells, ends, strict=True)
-    ]
 
 
 def compared(metric, dataset, condition, split, column=None, **others):
@@ -59,91 +49,29 @@ def compared(metric, dataset, condition, split, column=None, **others):
     )
 
 
-def lama():
-    splits = [("GoogleRE", "place_of_birth"), ("TREx", "1-1"), *(("TREx", f"P{i}") for i in range(20, 29))]
-    splits = [("GoogleRE", "all"), ("TREx", "all"), *splits]
-    metrics = ("spearman", "overlap@1")
-    conditions = ("original", "misprimed-low")
-    columns = {"all": None, "1-1": OWN}
-    cells = [(dataset, "original", split, metric, columns.get(split, "relation"))
-             for metric in metrics for dataset, split in splits]  # fmt: skip
-    cells += [("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics]
-    corpora, cuts = ("GoogleRE", "TREx"), ("precision@1", "precision@5", "precision@10")
-    cells += [(corpus, condition, "all", cut) for cut in cuts for corpus in corpora for condition in conditions]
-    words = (("fly", "fly", "a"), ("sing", "[dig]", "a"), (None, None, "a"))
-    tops = {f"top{i}": [*own] for i, own in enumerate(words, 1)}
-    logprobs = {f"{name}_logprob": [word and -0.25 * len(word) for word in words] for name, words in tops.items()}
-    queries = {"text": ["Birds can [MASK] .", "Birds cannot [MASK] .", "No negation [MASK] ."]}
-    queries |= {"role": [None, "negated", None], "item": ["1", "1", "2"], "why": [None] * 3}
-    queries |= {"dataset": ["TREx"] * 3, "condition": ["original"] * 3, "splits": [["all"]] * 3}
-    return values(*cells), pl.DataFrame(queries | tops | logprobs)
-
-
-def diagnostics():
-    accuracies, preferences = ACCURACY.rows.rows(), PREFERENCE.rows.rows()
-    preferred = ("sensitivity", "sensitivity>0.01", "outside:sensitivity")
-    summary = [
-        *values(*((*key, f"accuracy@{k}") for k in (1, 5) for key in accuracies)),
-        *values(*((*key, "outside:accuracy") for key in accuracies)),
-        *values(*(("CPRAG-102", name, "all", f"sd:accuracy@{k}") for k in (1, 5) for name in SHUFFLES)),
-        *values(*((*key, name) for name in preferred for key in preferences)),
-        compared("accuracy@1", "CPRAG-102", "original", "all", other_condition="shuffled", other_split="draw-1"),
-        compared(
-            "sensitivity", "NEG-136-NAT", "original", "affirmative-licensed", OWN, other_split="negative-licensed"
-        ),
-    ]
-    items = {"dataset": ["ROLE-88", "ROLE-88", "CPRAG-102"], "word": ["zz", "a", "b"], "why": [SEVERAL, SEVERAL, None]}
-    return summary, pl.DataFrame(items)
-
-
-def gh22():
-    """The drops are those of the two rates; the third pattern's are not significant."""
-    rates = [f"{number}{polarity}@{rank}" for rank in (1, 50) for number in "1234" for polarity in "PN"]
-    summary = values(*(("GH22", "original", split, m) for m in ("repetition_rate", "ungrammatical") for split in rates))
-    for number, rank in product("1234", (1, 50)):
-        p, figures = 0.5 if number == "3" else 0.0001, (0.1, -0.05, 0.25, 40, None, None, 0.2)
-        sides = {"other_condition": "original", "other_split": f"{number}N@{rank}"}
-        row = Row(
-            "GH22",
-            "original",
-            f"{number}P@{rank}",
-            "repetition_rate",
-            *figures,
-            p=p,
-            least_p=1e-4,
-            p_holm=p,
-            tests=8,
-            **sides,
-        )
-        summary.append(row)
-    summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
-    items = {"pair": ["Ada|a", "Bob|a", "Ada|a"], "dataset": "GH22", "item": "1", "why": None, "splits": [["all"]] * 3}
-    return summary, pl.DataFrame(items)
-
-
-def nli():
-    kinds = ("Tneg-H", "T-Hneg", "Tneg-Hneg", "all")
-    judged = [("RTE", "original", "all"), ("RTE", "original", "negation"), *(("RTE", "new", kind) for kind in kinds)]
-    judged += [("SNLI", "new", kind) for kind in kinds]
-    return [
-        *values(*((*key, metric) for metric in ("majority", "accuracy") for key in judged)),
-        *values(*((*key, "truncated") for key in judged)),
-        *values(*(("RTE", "new", kind, metric) for metric in ("accuracy_drop", "relative_drop") for kind in kinds)),
-        compared("accuracy", "RTE", "new", "Tneg-H", OWN, other_split="T-Hneg"),
-    ], None
-
-
-CASES = {
-    "lama": (Lama, lama, "bert-base-cased", {}),
-    "diagnostics": (Diagnostics, diagnostics, "google-bert/bert-large-uncased", {}),
-    "gh22": (Gh22, gh22, "roberta-large", {"patterns": {Variant.ORIGINAL: load_variant(Variant.ORIGINAL)}}),
-    "nli": (Nli, nli, "some/bert", {"paper": paper_of("nli", "bert")}),
+MODELS = {  # of which papers print figures
+    "lama": "bert-base-cased",
+    "diagnostics": "google-bert/bert-large-uncased",
+    "gh22": "roberta-large",
 }
 
 
-def written(experiment, run):
+def with_other_figures(run, model):
+    """A run of another model with the same cells, whose values all differ: 0.50, 0.51 …, with an interval of ± 0.1."""
+    value, estimated = (50 + pl.int_range(pl.len()) % 40) / 100, pl.col("metric").is_in([*run.metrics, "preferred"])
+    known = {"n": 40, "clusters": 20, "detectable": 0.31, "p": 0.0123456, "least_p": 0.001, "p_holm": 0.0246912}
+    summary = run.summary.with_columns(
+        value.alias("value"),
+        *(pl.when(estimated).then((value + end).round(2)).alias(name) for name, end in (("low", -0.1), ("high", 0.1))),
+        *(pl.when(pl.col(name).is_not_null()).then(pl.lit(own)).alias(name) for name, own in known.items()),
+    )
+    record = structs.replace(run.record, identity=run.record.identity | {"model": model})
+    return changed(run, record=record, summary=summary.cast(SCHEMA))
+
+
+def written(kind, run):
     texts = [render(run.tables(), "table", width=120), render(run.tables(), "csv")]
-    for section in experiment.sections(run):
+    for section in kind.sections(run):
         texts.append("\n".join([f"# {section.title}", *section.sentences, *section.notes, ""]))
         for figure in section.figures:
             plot = figure.plot
@@ -155,12 +83,10 @@ def written(experiment, run):
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_tables_and_figures_are_those_that_were_read_and_found_right_and_fit_in_80_columns(name):
-    experiment, made, model, attributes = CASES[name]
-    summary, items = made()
-    run = asked_run(experiment.results, frame(summary), items, model, **attributes)
-    text, file = written(experiment, run), VIEWS / f"{name}.txt"
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "cues"])
+def test_tables_and_figures_are_those_that_were_read_and_found_right_and_fit_in_80_columns(name, made):
+    run, kind = with_other_figures(made(name), MODELS.get(name, "some/bert")), experiment(name)
+    text, file = written(kind, run), VIEWS / f"{name}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(text, "utf-8")
     assert text == file.read_text("utf-8")

@@ -5,13 +5,12 @@ import json
 from pathlib import Path
 
 import negengine as ng
-import numpy as np
 import polars as pl
 import pytest
-from asked_stages import Given, decided, lama_stage, only, published
+from asked_stages import lama_stage
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.lama.facts import Fact, Facts, read_facts
-from negengine.engine.experiments.lama.lama import SAME, Lama
+from negengine.engine.experiments.lama.lama import SAME
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.requests.vocabulary import LIST, Ranked
@@ -245,9 +244,6 @@ def test_a_bad_row_or_file_is_refused_in_one_line(tmp_path):
             read_facts([folder])
 
 
-ANSWERS = ["france", "italy", "spain", "germany", "russia"]
-
-
 def facts(*rows):
     """From relation, subject, answer, and a query with what its negation has more in brackets."""
     made = []
@@ -259,46 +255,6 @@ def facts(*rows):
 
 def capitals(*answers):
     return facts(*(("P36", str(i), gold, f"The capital of {i} is (not )[MASK] .") for i, gold in enumerate(answers)))
-
-
-def test_hand_made_logits(mini, mini_tokenizer):
-    """Probabilities of france, italy, spain, germany, russia, and of `the`, which is not kept and never in the way.
-
-    Rome: ranks 1 2 3 4 5 and 2 1 3 4 5 from the top; Σd² = 2, so ρ = 1 - 6·2 / (5·24) = 0.9; other first tokens.
-    Bonn: ranks 5 4 3 2 1 and 5 2½ 2½ 2½ 2½ from below; without their mean of 3 they are 2 1 0 -1 -2 and 2 -½ -½ -½ -½;
-          products 4 - ½ + 0 + ½ + 1 = 5, squares 10 and 5, so ρ = 5 / √50; the same first token.
-    Oslo: the negation ranks nothing, so neither ρ nor overlap is defined.
-    Gold is spain, third in all three.
-    """
-    falling = (0.30, 0.15, 0.10, 0.04, 0.01, 0.40)
-    negated = {
-        "Rome": (0.15, 0.30, 0.10, 0.04, 0.01, 0.40),
-        "Bonn": (0.20, 0.10, 0.10, 0.10, 0.10, 0.40),
-        "Oslo": (0.10, 0.10, 0.10, 0.10, 0.10, 0.50),
-    }
-    asked = [(f"{city} is in [MASK].", falling) for city in negated]
-    asked += [(f"{city} is not in [MASK].", chances) for city, chances in negated.items()]
-    (words, *sentences) = mini_tokenizer.encode([" ".join([*ANSWERS, "the"]), *(query for query, _ in asked)])
-    logits = {}
-    for ids, (_, chances) in zip(sentences, asked, strict=True):
-        own = logits[tuple(ids.tolist())] = np.full(mini.vocab_size, -np.inf, np.float32)
-        own[words[1:-1]] = np.log(chances)
-    given = facts(*(("P17", city, "spain", f"{city} is (not )in [MASK].") for city in negated))
-    stage = lama_stage(mini, given, Ranked(LIST, tuple(ANSWERS), "five.txt"))
-    rows, summary = decided(stage, Given(logits.get))
-    items, negations = rows.filter(pl.col("role").is_null()), rows.filter(role="negated")
-    assert items["spearman"].to_list() == [pytest.approx(0.9), pytest.approx(5 / 50**0.5), None]
-    assert items["overlap@1"].to_list() == [False, True, None]
-    same = items.select("rank", "precision@1", "precision@5", "precision@10", "top1", "top2", "top3").unique()
-    assert same.rows() == [(3, False, True, True, "france", "italy", "spain")]
-    logprobs = items.select("top1_logprob", "top2_logprob", "top3_logprob", "logprob").rows()
-    np.testing.assert_allclose(logprobs, [np.log([*falling[:3], 0.1])] * 3, rtol=1e-6)
-    assert negations.select("top1", "top2", "top3").row(0) == ("italy", "france", "spain")
-    assert negations["top1_logprob"][0] == pytest.approx(np.log(0.3))
-    assert negations.select("spearman", "overlap@1", "precision@1").null_count().row(0) == (3, 3, 3)
-    counted = {(row["split"], row["metric"]): row["n"] for row in summary.to_dicts()}
-    assert counted["all", "overlap@1"] == counted["N-1", "spearman"] == 2
-    assert counted["all", "precision@5"] == 3
 
 
 def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refused(mini):
@@ -331,27 +287,3 @@ def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
     part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
     assert part.rows.filter(pl.col("why").is_null())["word"].drop_nulls().to_list() == ["smoke", "dance"]
     assert part.rows["why"].value_counts().filter(why=NOT_READ)["count"].item() == 4
-
-
-def test_means_and_contrasts_of_hand_made_items():
-    """A has overlaps 1 1 0, B has 0: ½ over facts, (⅔ + 0) / 2 = ⅓ over relations.
-
-    Precision: 1 in all four, misprimed 0 in all four, of two relations: p = 2 / 2², and of three alike, Holm's is 1.
-    """
-    rows = [
-        {"dataset": "TREx", "condition": condition, "item": str(i), "pair": str(i), "cluster": relation, "role": role}
-        | {"splits": ["all", relation], "columns": [None, "relation"]}
-        | {"spearman": 1.0 if (condition, role) == ("original", None) else None}
-        | {"rank": None if role else 1 if condition == "original" else 99, "top1": "a" if role or same else "b"}
-        for condition, role in (("original", None), ("original", "negated"), ("misprimed-low", None))
-        for i, (relation, same) in enumerate([("A", True), ("A", True), ("A", False), ("B", False)])
-    ]
-    summary = published(Lama, pl.DataFrame(rows))[1]
-    single = summary.filter(pl.col("other_split").is_null()).select("condition", "split", "metric", "value").rows()
-    found = {f"{condition} {split} {metric}": value for condition, split, metric, value in single}
-    wanted = {"original all overlap@1": 0.5, "original all overlap@1-by-relation": 1 / 3, "original A overlap@1": 2 / 3}
-    wanted |= {"original all precision@1": 1, "misprimed-low all precision@10": 0}
-    assert {key: found[key] for key in wanted} == pytest.approx(wanted)
-    row = only(summary, condition="original", other_condition="misprimed-low", metric="precision@1")
-    assert (row["value"], row["p"], row["p_holm"]) == pytest.approx((1, 1 / 2, 1 / 2))  # once, in three cuts
-    assert "misprimed-low all spearman" not in found

@@ -1,14 +1,13 @@
 """Judgements against transformers, in fp32 and mixed precision; comparisons; summaries of hand-made items."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
 import torch
-from asked_stages import cell, only
+from asked_stages import cell, published
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_words import has_cue
@@ -20,7 +19,7 @@ from negengine.engine.results.comparison.compare import compare
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.stage import FinishedParts, changed
+from negengine.engine.runs.stage import changed
 from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from scipy import stats
 from transformers import AutoTokenizer, BertForSequenceClassification
@@ -134,65 +133,22 @@ def test_the_graphs_of_a_classifier_are_compared_with_each_other_and_with_pytorc
     ]
 
 
-def summary_of(original, triples, truncated=None):
-    """Of SNLI, three-way: original pairs (has a cue, is right), and whether each of a triple of new pairs is right."""
-    rows = [("original", str(i), str(i), None, ["all", *["negation"] * cue], cue, right)
-            for i, (cue, right) in enumerate(original)]  # fmt: skip
-    rows += [("new", str(3 * i + k), str(i), str(i), ["all", KINDS[k]], True, right)
-             for i, own in enumerate(triples) for k, right in enumerate(own)]  # fmt: skip
-    names = ("condition", "item", "pair", "cluster", "splits", "negation", "right")
+def summary_of(original, triples):
+    """Of SNLI, three-way: whether original pairs are right, and each of a triple of new pairs."""
+    rows = [("original", str(i), None, ["all"], right) for i, right in enumerate(original)]
+    rows += [("new", str(i), str(i), ["all", KINDS[k]], right) for i, own in enumerate(triples)
+             for k, right in enumerate(own)]  # fmt: skip
+    names = ("condition", "item", "cluster", "splits", "right")
     given = pl.DataFrame(rows, schema=names, orient="row", schema_overrides={"cluster": pl.String})
     label = pl.when("right").then(NEUTRAL).otherwise(pl.lit("entailment"))
-    own = given.with_columns(
-        dataset=pl.lit("SNLI"), truncated=pl.Series(truncated or [False] * len(rows)), gold=NEUTRAL, expected=NEUTRAL,
-        label=label, two_way=pl.lit(value=False), role=pl.lit(None, pl.String), why=pl.lit(None, pl.String),
-    )  # fmt: skip
-    return Nli.publish(FinishedParts(Path(), own.lazy(), {}, {}))["summary.parquet"]
-
-
-def test_types_are_compared_on_the_same_original_pairs():
-    """Tneg-H alone is right in 6 triples, T-Hneg alone in 1: p = 2 · (C(7,0) + C(7,1)) / 2⁷ = 16/128 = 0.125.
-
-    Tneg-Hneg is always right. Tneg-H loses 3 to it (1 + 2): p = 2/2³ = 0.25; T-Hneg loses 8: p = 2/2⁸.
-    Seven that differ give no p below 2/2⁷ and three none below 0.25, so that each test stands alone in Holm's method.
-    """
-    outcomes = [(True, False, True)] * 6 + [(False, True, True)] + [(True, True, True)] * 4 + [(False, False, True)] * 2
-    summary = summary_of([], outcomes)
-    p = {("Tneg-H", "T-Hneg"): (0.125, 0.125), ("Tneg-H", "Tneg-Hneg"): (0.25, 0.25)}
-    p |= {("T-Hneg", "Tneg-Hneg"): (2 / 256, 2 / 256)}
-    for (split, other), wanted in p.items():
-        row = only(summary, dataset="SNLI", condition="new", split=split, other_split=other, metric="accuracy")
-        assert (row["p"], row["p_holm"]) == pytest.approx(wanted)
-        assert row["n"] == 13
-    difference = only(summary, split="Tneg-H", other_split="T-Hneg", metric="accuracy")
-    assert difference["value"] == pytest.approx(5 / 13)
-
-
-def test_shares_and_drops():
-    """Four original pairs: one with a cue, wrong; three without, right. New: one triple, all right, one pair cut."""
-    truncated = [False] * 4 + [True, False, False]
-    summary = summary_of([(True, False), *[(False, True)] * 3], [(True, True, True)], truncated=truncated)
-    wanted = {
-        ("original", "all", "accuracy"): 0.75,
-        ("original", "all", "majority"): 1,
-        ("original", "all", "label_share:neutral"): 1,
-        ("original", "negation", "accuracy"): 0,
-        ("new", "T-Hneg", "accuracy"): 1,
-        ("original", "all", "negation_share"): 0.25,
-        ("new", "all", "accuracy_drop"): 0.75 - 1,
-        ("new", "all", "accuracy_drop_from_negation"): 0 - 1,
-        ("new", "all", "relative_drop"): 1 - 1 / 0.75,
-        ("new", "all", "truncated"): 1 / 3,
-        ("new", "Tneg-H", "truncated"): 1,
-    }
-    assert {key: cell(summary, "SNLI", *key)["value"] for key in wanted} == pytest.approx(wanted)
-    # Nothing can drop relative to an accuracy of zero.
-    assert "relative_drop_from_negation" not in set(summary["metric"])
+    own = given.with_columns(dataset=pl.lit("SNLI"), pair="item", gold=NEUTRAL, expected=NEUTRAL, label=label)
+    no = pl.lit(value=False)
+    return published(Nli, own.with_columns(truncated=no, negation=no, two_way=no))[1]
 
 
 def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     """Eight original pairs, six right; five triples of which 3, 3, 1, 0 and 2 pairs are right."""
-    original = [(False, i < 6) for i in range(8)]
+    original = [i < 6 for i in range(8)]
     triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False), (True, True, False)]
     row = cell(summary_of(original, triples[:4]), "SNLI", "new", "all", "accuracy_drop")
     assert (row["low"], row["high"], row["clusters"]) == (None, None, 4)

@@ -1,22 +1,16 @@
 """`ng.probe`: a table of sentences against the model's own logits, and everything that a run can do."""
 
-from pathlib import Path
-
 import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import options_of
-from negengine.engine.experiments.own_table import PLACE_ROW
 from negengine.engine.experiments.probe.probe import OwnSentences
-from negengine.engine.experiments.probe.probe_columns import DATASET, Columns
 from negengine.engine.inference.judge import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
-from negengine.engine.runs.stage import FinishedParts
-from negengine.engine.statistics.differences import paired_difference, unpaired_difference
 from plain_calls import logits_at
 
 ROWS = [
@@ -47,8 +41,6 @@ A trout is a [MASK].,fish,affirmative ,2,b
 A trout is not a [MASK].,fish,negated,2,B
 A dog is not a [MASK].,animal,,NA,
 """
-LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
-A, B = np.array(LOGPROBS[::2]), np.array(LOGPROBS[1::2])  # the groups
 
 
 @pytest.fixture(scope="module")
@@ -280,62 +272,6 @@ def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented
         path.write_text(DIRTY.replace(" negated", one).replace("negated", other))
         with pytest.raises(InputError, match=rf"dirty.csv: group has '{one}' \(line 3\) and '{other}' .* alike"):
             ng.probe(model, path, output=tmp_path / "other")
-
-
-BOTH = ("a", "b")  # groups of a difference
-
-
-def items(**columns):
-    known = {PLACE_ROW: range(1, 7), "condition": "target", "logprob": LOGPROBS, "repeats": False}
-    return pl.DataFrame({**known, "first": [True, False, False, True, False, True], "group": ["a", "b"] * 3, **columns})
-
-
-def summarise(frame, targets, **columns):
-    own = Columns("sentence", targets, **columns)
-    keys = own.keys(frame, DATASET, "") | {"condition": pl.col("condition")}
-    keys |= {"pair": pl.col(own.item or PLACE_ROW).cast(pl.String), "is_wanted": pl.lit(None, pl.Boolean)}
-    requests = frame.with_columns(**keys, role=pl.lit(None, pl.String), why=pl.lit(None, pl.String))
-    return OwnSentences.publish(FinishedParts(Path(), requests.lazy(), {}, {"columns": own.to_json()}))[
-        "summary.parquet"
-    ]
-
-
-def summary(frame, targets=("target",), **columns):
-    """Split, metric and condition → the row; of a difference, both splits and both conditions."""
-
-    def side(row, key):
-        other = row[f"other_{key}"]
-        return row[key] if other in {None, row[key]} else (row[key], other)
-
-    found = summarise(frame, targets, groups=("group",), **columns)
-    return {(side(row, "split"), row["metric"], side(row, "condition")): row for row in found.to_dicts()}
-
-
-def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without_a_test():
-    found = summary(items())
-    assert found["all", "is_top1", "target"]["value"] == pytest.approx(0.5)
-    assert found["a", "logprob", "target"]["value"] == pytest.approx(A.mean())
-    row, wanted = found[BOTH, "logprob", "target"], unpaired_difference(A, B)
-    assert [row[name] for name in ("value", "low", "high")] == pytest.approx([wanted.value, wanted.low, wanted.high])
-    assert row["n"] == 6
-    assert not [row for row in found.values() if row["p"] is not None]
-
-
-def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
-    wanted = paired_difference(A, B)
-    found = summary(items(pair=[1, 1, 2, 2, 3, 3]), item="pair")
-    row = found[BOTH, "logprob", "target"]
-    assert (row["value"], row["p"], row["tests"]) == (*map(pytest.approx, (wanted.value, wanted.p)), 2)
-    assert found[BOTH, "is_top1", "target"]["n"] == 3
-    # Several rows of one item and group count by their mean.
-    found = summary(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), item="pair")
-    row = found[BOTH, "logprob", "target"]
-    assert (row["value"], row["n"]) == (pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25])), 2)
-    both = pl.concat([items(), items(condition="other", logprob=-2.25)])
-    found, condition = summary(both, ("target", "other")), ("target", "other")
-    assert found["all", "preferred", condition]["value"] == pytest.approx(0.5)
-    assert found["a", "logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)
-    assert found["all", "logprob", condition]["n"] == 6
 
 
 def test_the_tab_key_offers_six_names(run):
