@@ -138,11 +138,11 @@ def call(model, classifiers, nli_data, detector, small_lexicon, tmp_path_factory
         "cues": {"model": ng.load(detector.folder, task=detector.task), "files": folder / "text.txt"},
     }
 
-    def run(name, output, precision=None, **options):
+    def run(name, output, **options):
         options = {**given[name], "output": output, "progress": False, **options}
-        if precision:
-            exported = options["model"].exported
-            options["model"] = ng.load(exported.folder, task=exported.task, precision=precision)
+        if {"precision", "device"} & {*options} and isinstance(options["model"], ng.Model):
+            exported, names = options["model"].exported, [name for name in ("precision", "device") if name in options]
+            options["model"] = ng.load(exported.folder, task=exported.task, **{own: options.pop(own) for own in names})
         return getattr(ng, name)(**options)
 
     return run

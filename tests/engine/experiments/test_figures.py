@@ -33,6 +33,7 @@ def with_other_answers(rows, seed):
     rank = random.integers(1, 12, n)
     drawn = {"rank": rank, "first": rank == 1, "label": random.choice(["entailment", "not_entailment"], n)}
     drawn |= {name: -random.integers(1, 9, n) / 8 for name in ("logprob", "spearman")}
+    drawn["logprob"] -= random.choice([0, 5e-5], n)  # what differs by rounding is a tie
     drawn |= {"top1": random.choice(["be", "pan"], n)}
     there = {name: pl.Series(own, dtype=rows.schema[name]) for name, own in drawn.items() if name in rows.columns}
     there |= {"spearman": there["spearman"].set(pl.Series(rank < 3), None)} if "spearman" in there else {}

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from fake_models import files
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.gh22.gh22 import Acts, Gh22, Variant, load_variant
@@ -180,16 +179,6 @@ def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
             for end, context, connective in zip("PN", contexts, connectives, strict=True)
         }
         assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_shards_are_merged_to_the_same_bytes(run, tmp_path):
-    """The original patterns alone, 18 ACTs in four parts."""
-    whole = run(tmp_path / "run", variant="original")
-    shards = [run(tmp_path / str(i), variant="original", shard=f"{i}/2").folder for i in (1, 2)]
-    assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
-    ng.merge(shards, tmp_path / "whole")
-    assert files(tmp_path / "whole") == files(whole.folder)
 
 
 def test_any_of_the_three_verbs_counts_in_the_coordinated_variant_alone(finished):

@@ -2,7 +2,6 @@
 
 import hashlib
 import shutil
-from itertools import product
 from zipfile import ZipFile
 
 import negengine as ng
@@ -14,8 +13,6 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, likelihood
 from negengine.engine.experiments.likelihood.likelihood_columns import Columns
-from negengine.engine.requests.items import ITEM
-from negengine.engine.requests.metrics import RATES, SUMS
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
@@ -133,20 +130,6 @@ def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one_and_
     assert rows.filter(column="UID", split="number")["clusters"].to_list() == [None]
 
 
-def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token():
-    for tokens, difference, correct in (  # the limit of rounding is one of the whole sentence
-        ((20, 20), 1.5e-3, (True, True, False)),
-        ((20, 20), 0.5e-4, (False, False, True)),
-        ((20, 20), -1.5e-3, (False, False, False)),
-        ((10, 20), 1.5e-3, (True, False, False)),  # -10 / 10 is below -10 / 20
-    ):
-        own = {"role": ["good", "bad"], "right": [True, False], "logprob": [-10 + difference, -10.0], "tokens": tokens}
-        items = pl.DataFrame({**dict.fromkeys(ITEM, "a"), **own}).with_columns(unscored=pl.lit(None, pl.Int32))
-        for name, expression in {**SUMS, **RATES}.items():
-            items = items.with_columns(expression.alias(name))
-        assert items.select(*RATES).row(0) == correct
-
-
 def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path):
     rows = [{"number": i, "s": text, "ok": word} for i, (good, bad, *_) in enumerate(PAIRS)
             for text, word in ((bad, "Ungrammatical"), (good, "true"))]  # fmt: skip
@@ -251,13 +234,6 @@ def test_a_causal_model_has_exact_log_likelihoods_and_takes_no_method(run, causa
 def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(pairs, causal_model, tmp_path):
     other = run_on(causal_model, lines(tmp_path / "blimp.jsonl", BLIMP), tmp_path / "run")
     found = compare(pairs, other)
-    right = [dict(run.items.filter(role="good").select("row", "accuracy").iter_rows()) for run in (pairs, other)]
-    counts = [
-        sum((right[0][row], right[1][row]) == which for row in right[0]) for which in product((True, False), repeat=2)
-    ]
-    (row,) = found.frame.filter(metric="accuracy", split="all").to_dicts()
-    assert [row[name] for name in ("both", "only_first", "only_second", "neither")] == counts
-    assert row["difference"] == pytest.approx((counts[1] - counts[2]) / len(PAIRS))
     said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
     assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
 

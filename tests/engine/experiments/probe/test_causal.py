@@ -148,15 +148,3 @@ def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoin
         )
         assert found.frame("words.parquet")["logprob"].to_list() == pytest.approx(wanted, abs=1e-4)
         assert not ng.verify(found, sample=20).damage
-
-
-def test_pairs_that_differ_in_a_token_without_a_score_are_told(model, family, tmp_path):
-    data = {"good": ["Nobody ate any cake.", "Anna is happy."], "bad": ["Everybody ate any cake.", "Anna are happy."]}
-    options = {"progress": False}
-    run = ng.likelihood(model, data, output=tmp_path / "run", **options)
-    told = [line for line in run.remarks() if "the first token differs" in line]
-    assert [line.startswith("in 1 pair ") for line in told] == [True] * (family == "gpt2")
-    assert not any(
-        "first token" in line
-        for line in ng.likelihood(model, data, bos=True, output=tmp_path / "bos", **options).remarks()
-    )
