@@ -162,7 +162,7 @@ class NliRun(RequestedRun):
         Its three-way accuracies do not stand beside two-way ones.
         """
         if self.training.get("negation") is not None:
-            return Paper.of({})
+            return paper_of(self.stage, "")
         paper = paper_of(self.stage, self.record.metadata["family"])
         is_coarse = pl.col("dataset").is_in(self.coarse) & (pl.col("metric") == "accuracy")
         return replace(paper, figures=paper.figures.filter(~is_coarse))
