@@ -14,7 +14,6 @@ from ...library.model import Model, ModelLike, open_model
 from ...library.options import AllOptions, RunOptions, divided, execution, folder_of, run_folder, shard_of
 from ...library.run import ShardRun, model_of, open_results, refuse_other_model
 from ...runs.loop import run_stage
-from ...runs.shard import Shard
 from ...text.bundled import LEXICONS, PATTERNS
 from ...text.pattern_files import Language, load_language
 from ..experiment import LEXICON, Experiment, Option
@@ -26,29 +25,6 @@ from .select import Selection, Settings
 
 TITLE, REFERENCES = "Self-Contained Negation Test", "negengine.engine.experiments.negation:references.toml"
 _SPEEDS = (100, 1_000, 10_000)  # sentences a second: a laptop, a server, a GPU
-
-
-def plan_of(stage: Selection, folder: Path, shard: Shard) -> Plan:
-    """What a selection would do; no model is opened."""
-    verbs, most = stage.verbs, min(stage.settings.max_verbs, stage.verbs.n)
-    numbers = shard.parts(len(verbs.parts))
-    pairs = sum(len(verbs.parts[number]) for number in numbers)  # of this run
-    # A candidate needs one sentence at least, and one for each token at most.
-    fewest, tokens = pairs * (most if stage.settings.lazy else verbs.n), pairs * int(verbs.words.counts.sum())
-    sentences = {"sentences, at least": fewest, "sentences, at most": tokens}
-    selected = len(verbs.pairs) * most
-    work: dict[str, int | float] = {
-        f"verbs that are {'several tokens' if stage.has_several else 'one token'}": verbs.n,
-        "pairs": len(verbs.pairs),
-        "candidates": verbs.size,
-        "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(numbers),
-        **({"sentences": tokens} if fewest == tokens else sentences),
-        **{f"minutes at {speed:,} sentences a second": pairs * verbs.n / speed / 60 for speed in _SPEEDS},
-        "selected triplets, at most": selected,
-        # Of the patterns, the selection answers the selecting one.
-        "sentences of the scoring, at most": selected * len(stage.patterns.scored),
-    }
-    return Plan(stage.exported.name, folder, work, stage.notes)
 
 
 @dataclass(frozen=True)
@@ -86,9 +62,27 @@ class Select(Settings, Experiment):
         return Selection.plan(exported, self.language.lexicon, self.language.patterns, self)
 
     def plan(self, model: Model, options: RunOptions) -> Plan:
-        stage = self.stage(model.exported)
+        stage, shard = self.stage(model.exported), shard_of(options)
         stage.check(lambda _: None)
-        return plan_of(stage, run_folder(model, options), shard_of(options))
+        verbs, most = stage.verbs, min(self.max_verbs, stage.verbs.n)
+        numbers = shard.parts(len(verbs.parts))
+        pairs = sum(len(verbs.parts[number]) for number in numbers)  # of this run
+        # A candidate needs one sentence at least, and one for each token at most.
+        fewest, tokens = pairs * (most if self.lazy else verbs.n), pairs * int(verbs.words.counts.sum())
+        sentences = {"sentences, at least": fewest, "sentences, at most": tokens}
+        selected = len(verbs.pairs) * most
+        work: dict[str, int | float] = {
+            f"verbs that are {'several tokens' if stage.has_several else 'one token'}": verbs.n,
+            "pairs": len(verbs.pairs),
+            "candidates": verbs.size,
+            "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(numbers),
+            **({"sentences": tokens} if fewest == tokens else sentences),
+            **{f"minutes at {speed:,} sentences a second": pairs * verbs.n / speed / 60 for speed in _SPEEDS},
+            "selected triplets, at most": selected,
+            # Of the patterns, the selection answers the selecting one.
+            "sentences of the scoring, at most": selected * len(stage.patterns.scored),
+        }
+        return Plan(stage.exported.name, run_folder(model, options), work, stage.notes)
 
     sections = staticmethod(selected)
 

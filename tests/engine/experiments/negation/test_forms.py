@@ -57,6 +57,10 @@ def test_a_run_with_several_forms_is_verified(scores):
     assert any(check.what.startswith("items decided again") for check in found.checks)
 
 
+def test_verbs_behind_the_last_one_that_a_pair_keeps_are_not_taken_for_left_out_ones(select_forms):
+    assert not ng.verify(select_forms(max_verbs=1), sample=200).damage
+
+
 @pytest.mark.parametrize("other", [{"precision": "mixed"}, {"lazy": True}])
 def test_another_way_selects_the_same_triplets(select_forms, scores, other):
     assert select_forms(**other).triplets.equals(scores.selection.triplets)

@@ -14,7 +14,6 @@ from negengine.engine.basics.choices import Coreference, Precision, VerbConventi
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import SAMPLE
-from negengine.engine.experiments.negation.negation import plan_of
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
@@ -128,8 +127,7 @@ def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
 
 def test_verbs_that_drop_out_are_named(mini):
     lexicon, patterns = replace(fake.LEXICON, verbs=(*fake.LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
-    plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
-    assert plan.remarks()[0] == (
+    assert Selection.plan(mini, lexicon, patterns).notes[0] == (
         "select: 2 verbs of 3 cannot be asked for as one token, so they are left out: 'to dance', 'oversleep'; "
         "--verbs several-tokens takes verbs of several tokens"
     )

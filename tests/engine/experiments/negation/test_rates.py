@@ -216,6 +216,10 @@ JUDGED = [  # CpTn, CnTp, CnTn, CpTv; the verdict; how it ends
         "Not decided",
         f"with the interval of CpTv (58.0). {DECIDE} By the drops alone the model passes.",
     ),
+    *(  # by their drops, one is not above 50, or not above a control
+        ([one, (70.0, 69, 71), (10.0, 9, 11), control], "Not decided", "alone the model does not pass.")
+        for one, control in [((48.0, 40, 60), (9.0, 8, 10)), ((57.0, 52, 62), (58.0, 53, 63))]
+    ),
     (  # one clear failure outweighs what is not decided
         [(5.0, 4, 6), (50.0, 20, 80), (10.0, 9, 11), (10.0, 9, 11)],
         "Does not pass",
