@@ -8,6 +8,7 @@ from pathlib import Path
 
 import causal_checkpoints
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 import tiny_checkpoints
@@ -16,7 +17,7 @@ import transformers as hf
 from few import few
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.classifier import PairClassifier, TokenClassifier, encode_pairs, labels
-from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.exported import CONVOLVED, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
@@ -137,6 +138,12 @@ def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
         assert_decides(engine, ids, len(ids) - 1, logits_of(reference, ids[:-1])[-1].numpy())
     assert exported.info["fused"]["attention"] == known.fused
     assert is_listed(family, exported)
+    if (
+        reference.config.to_dict().get("num_key_value_heads") == 2 and known.fused
+    ):  # CPUs read shared heads where they are
+        nodes = onnx.load(exported.folder / CONVOLVED, load_external_data=False).graph.node
+        shared = [own.i for node in nodes for own in node.attribute if own.name == "kv_num_heads"]
+        assert shared == [2] * len(shared) != []
 
     random = np.random.default_rng(3)
     for length in (2, exported.max_length):  # the log-probabilities of all tokens
