@@ -144,6 +144,13 @@ SIDES = {  # condition and split of both sides of each difference
 }
 
 
+# Groups that share no pair, and pairs with several rows in a group.
+OTHER_PAIRS = {
+    "probe without items": {"pair": "item", "cluster": pl.lit(None, pl.String)},
+    "probe of two items": {"pair": pl.when(pl.col("row") <= 3).then(pl.lit("1")).otherwise(pl.lit("2"))},
+}
+
+
 def other_figure(metric, own, of, cell):
     """Such a figure of some items by a plain count."""
     if metric.startswith("sd:"):
@@ -185,13 +192,13 @@ def difference(row, first, second, by):
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", [*(name for name in EVERY if name != "cues"), "probe without items"])
+@pytest.mark.parametrize("name", [*(name for name in EVERY if name != "cues"), *OTHER_PAIRS])
 def test_a_plain_count_of_the_items_gives_the_summary(name, seed, made, tmp_path):
     """Metrics of items; means over the items of a split, its other figures, and differences of two, with their p."""
-    name, _, without = name.partition(" ")
+    pairs, name = OTHER_PAIRS.get(name, {}), name.partition(" ")[0]
     run = made(name)
     rows = pl.concat(PartFiles(run.folder, name, number).frame() for number in range(run.record.parts))
-    rows = rows.with_columns(pair="item", cluster=pl.lit(None, pl.String)) if without else rows
+    rows = rows.with_columns(**pairs)
     parts = FinishedParts(tmp_path, with_other_answers(rows, seed).lazy(), {}, run.record.metadata)
     files, of, sides = experiment(name).publish(parts), defaultdict(list), set()
     items = files["items.parquet"].lazy().collect()
