@@ -116,7 +116,17 @@ class Checkpoint:
         return None if self.is_causal else padding_id(self.config)
 
 
-_MOST_LAYERS = 2**10
+_MOST = {
+    "vocab_size": 2**24,
+    "hidden_size": 2**16,
+    "embedding_size": 2**16,
+    "intermediate_size": 2**20,
+    "num_hidden_layers": 2**10,
+    "num_attention_heads": 2**10,
+    "max_position_embeddings": 2**20,
+    "type_vocab_size": 2**10,
+    "num_labels": 2**16,
+}
 _TOKENIZERS = re.compile(r"tokenizer|vocab|merges|spm|spiece|.*\.model$")  # the names of their files begin so
 
 
@@ -206,11 +216,15 @@ def _refuse_own_code(what: str, error: Exception) -> None:
 
 
 def check_sizes(name: str, config: PretrainedConfig) -> None:
-    """Refuse a number that is NaN, and so many layers that no model has: PyTorch would make them without end."""
+    """Refuse sizes that no model has: PyTorch would make layers without end, or ask for all memory. Nothing is NaN."""
     if nan := next((key for key, value in vars(config).items() if value != value), None):  # noqa: PLR0124 - only NaN
         raise InputError(f"{name}: config.json says {nan} NaN; give a number")
-    if (layers := getattr(config, "num_hidden_layers", 0)) > _MOST_LAYERS:
-        raise InputError(f"{name}: config.json says num_hidden_layers {layers}; a model has at most {_MOST_LAYERS:,}")
+    for key, most in _MOST.items():
+        size = getattr(config, key, None)
+        if size is None or isinstance(size, list | tuple | dict):  # some families have a size for each layer
+            continue
+        if not isinstance(size, int) or isinstance(size, bool) or not -1 <= size <= most:  # -1: XLNet has no limit
+            raise InputError(f"{name}: config.json says {key} {size!r}; a model has a whole number of at most {most:,}")
 
 
 def check_architecture(source: Source, config: PretrainedConfig, head: Head) -> None:

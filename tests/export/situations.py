@@ -444,6 +444,7 @@ _REFUSED = {  # what is wrong → what is done to a BERT, what is said, and what
     "no mask": (without_mask, r'names no mask token, though there is \[MASK\]: add "mask_token"', "tokenizer"),
     "an added token": (with_a_token, "1 token beyond them, such as 'smurfing': .*resize_token_embeddings", "tokenizer"),
     "10**9 layers": (says(num_hidden_layers=10**9), "says num_hidden_layers 1000000000", "input"),
+    "10**9 positions": (says(max_position_embeddings=10**9), "says max_position_embeddings 1000000000", "input"),
 }
 REFUSED = {
     **{name: Situation(change, said, looked_at="".join(what)) for name, (change, said, *what) in _REFUSED.items()},
