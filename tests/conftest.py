@@ -358,8 +358,7 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
 
         monkeypatch.setattr(MaskedLM, name, judged)
 
-    for name in ("deciding", "logits"):
-        watch(name, lambda ids: [ids])
+    watch("deciding", lambda ids: [ids])
     watch("deciding_each", lambda groups: [ids for ids, *_ in groups])
     watch("reduce_logits", lambda batches: [ids for batch in batches for ids, *_ in batch])
     return seen
