@@ -87,6 +87,8 @@ class TomlFile:
             what = f"unknown {key} {value!r}; known are {', '.join(kind)}"
         elif said.startswith(("Expected `str`,", "Expected `str | null`,")) and is_own:
             what = f"{key} is {value!r}; it must be a string"
+        elif said == "Expected `str` of length >= 1" and is_own:
+            what = f"{key} is empty; give a text, or remove the line"
         elif said.startswith("Expected `array") and is_own:
             what = f"{key} is {value!r}; it must be a list, such as [{value!r}]"
         elif said.startswith("Expected `object`") and is_own:

@@ -159,7 +159,7 @@ def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept
 
 
 BAD = [  # file, old text, new text, line, message
-    (SET, 'lexicon = "."', 'lexicon = ""', 2, "lexicon: Expected `str` of length >= 1"),
+    (SET, 'lexicon = "."', 'lexicon = ""', 2, "lexicon is empty; give a text, or remove the line"),
     (SET, 'lexicon = "."', "lexicon = 3", 2, "lexicon is 3; it must be a string"),
     (SET, '["leggere libri"]', "[1]", 4, "slots: Expected `str`, got `int`"),
     (AGREEMENT, "", "capitals = 3", 1, "capitals is 3; it must be a table [capitals]"),
