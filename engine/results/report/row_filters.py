@@ -29,7 +29,7 @@ _COMPARED: Mapping[str, Callable[[pl.Expr, Any], pl.Expr]] = {
 _SIGNS = re.compile("|".join(sorted(_COMPARED, key=len, reverse=True)))
 
 
-class _Filter(NamedTuple):
+class Filter(NamedTuple):
     """What the rows must have in one column: `~` for a text that holds the value, in lower or upper case."""
 
     column: str
@@ -37,7 +37,7 @@ class _Filter(NamedTuple):
     value: str
 
     @classmethod
-    def parse(cls, text: str, columns: Sequence[str]) -> "_Filter":
+    def parse(cls, text: str, columns: Sequence[str]) -> "Filter":
         """What a person writes as COLUMN=VALUE. A sign may be in a column's name: the longest known name counts."""
         signs = (at for at in _SIGNS.finditer(text) if at.start())
         found = [cls(literal(text[: at.start()]), at[0], text[at.end() :]) for at in signs]
@@ -80,7 +80,7 @@ def filtered(rows: pl.LazyFrame, where: Sequence[str], place: object) -> pl.Lazy
     equal: dict[str, list[pl.Expr]] = {}
     others = list[pl.Expr]()
     for text in where:
-        one = _Filter.parse(text, schema.names())
+        one = Filter.parse(text, schema.names())
         _refuse_unknown(one.column, schema, str(one), place)
         condition = one.condition(schema[one.column])
         (equal.setdefault(one.column, []) if one.sign == "=" else others).append(condition)
@@ -109,7 +109,7 @@ def _refuse_unknown(column: str, schema: pl.Schema, said: str, place: object) ->
         raise InputError(f"{said}: the sentences of {place} have no such column: {hint}".rstrip())
 
 
-def _refuse_unknown_value(rows: pl.LazyFrame, wanted: _Filter, place: object) -> None:
+def _refuse_unknown_value(rows: pl.LazyFrame, wanted: Filter, place: object) -> None:
     words = pl.col(wanted.column).explode() if rows.collect_schema()[wanted.column] == pl.List else wanted.column
     known = rows.select(words).unique(maintain_order=True).drop_nulls().collect().to_series().to_list()
     if wanted.value not in known:
