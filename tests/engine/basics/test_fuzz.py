@@ -215,7 +215,7 @@ READERS: list[Any] = [
     (lambda folder, file: SuiteFile.read(folder / file).probes, ["suite.toml"], [damaged]),
     (lambda folder, file: read_facts([folder / file.split("/")[0]]).sha256, list(ROWS), [damaged]),
     (lambda folder, file: Ranked.of(str(folder / file)).sha256, ["words.txt"], [damaged]),
-    (lambda folder, file: read_diagnostics(folder / file).sha256, [n for n in TEXTS if "tables" in n], [damaged]),
+    (lambda folder, file: read_diagnostics(folder / file), [n for n in TEXTS if "tables" in n], [damaged]),
     (lambda folder, file: read_benchmark(folder / file, "RTE"), ["RTE.txt"], [damaged]),
     (lambda folder, file: read_original(folder / file, "RTE"), ["dev.tsv"], [damaged]),
     (read_text, ["text.txt"], [damaged]),

@@ -65,12 +65,12 @@ def classifiers(once):
 
 
 @pytest.fixture(scope="session")
-def nli_data(tmp_path_factory):
+def nli_data(once):
     """Random pairs: 90 new and 60 original ones of RTE, 60 new ones of SNLI; some are longer than 16 tokens.
 
     In a triple of new pairs, the first and the last have the same text, the last two the same hypothesis.
     """
-    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    random = np.random.default_rng(0)
 
     def rows(n, golds, *, new):
         before = ()
@@ -83,9 +83,13 @@ def nli_data(tmp_path_factory):
 
     original = HEADER.replace("Text", "sentence1").replace("Hypothesis", "sentence2")
     files = {"RTE.txt": (HEADER, 90, TWO_WAY), "SNLI.txt": (HEADER, 60, THREE_WAY), "dev.tsv": (original, 60, TWO_WAY)}
-    for name, (header, n, golds) in files.items():
-        (folder / name).write_bytes((header + "".join(rows(n, golds, new=name != "dev.tsv"))).encode("cp1252"))
-    return folder
+
+    def write(folder):
+        folder.mkdir()
+        for name, (header, n, golds) in files.items():
+            (folder / name).write_bytes((header + "".join(rows(n, golds, new=name != "dev.tsv"))).encode("cp1252"))
+
+    return once("pairs of nli", write)
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +109,10 @@ def detector(once):
     return load_exported(made / "out", task=Task.TOKEN_CLASSIFICATION)
 
 
-@pytest.fixture(scope="session")
-def call(model, classifiers, nli_data, detector, small_lexicon, tmp_path_factory):
-    """Runs an experiment by its name on its small data, with other options if they are given."""
-    folder, facts = tmp_path_factory.mktemp("data"), []
+def write_data(folder):
+    """The small data of all experiments but nli."""
+    folder.mkdir()
+    facts = []
     for answer, land in FACTS:
         query = f"The capital of {land} is [MASK] ."
         row = {
@@ -126,6 +130,12 @@ def call(model, classifiers, nli_data, detector, small_lexicon, tmp_path_factory
     pl.DataFrame(PAIRS).write_ndjson(folder / "blimp.jsonl")
     pl.DataFrame(CHOICES).write_ndjson(folder / "choices.jsonl")
     (folder / "text.txt").write_text("I don't know. It rained. Nobody came, not she.\nYou was careless, unsure.\n")
+
+
+@pytest.fixture(scope="session")
+def call(model, classifiers, nli_data, detector, small_lexicon, once):
+    """Runs an experiment by its name on its small data, with other options if they are given."""
+    folder = once("data of experiments", write_data)
     nli = {"data": nli_data, "source": "RTE", "original": {"RTE": nli_data / "dev.tsv"}, "max_length": 16}
     given = {
         "lama": {"model": model, "data": folder / "TREx.jsonl"},

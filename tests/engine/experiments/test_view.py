@@ -9,6 +9,7 @@ import os
 import tomllib
 from pathlib import Path
 
+import negengine as ng
 import polars as pl
 import pytest
 from asked_stages import asked_run
@@ -85,7 +86,7 @@ def written(kind, run):
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "cues"])
 def test_tables_and_figures_are_those_that_were_read_and_found_right_and_fit_in_80_columns(name, made):
-    run, kind = with_other_figures(made(name), MODELS.get(name, "some/bert")), experiment(name)
+    run, kind = with_other_figures(ng.open(made(name).folder), MODELS.get(name, "some/bert")), experiment(name)
     text, file = written(kind, run), VIEWS / f"{name}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(text, "utf-8")
