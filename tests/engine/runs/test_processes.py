@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,11 +135,13 @@ def decided(stage, numbers, lanes=1):
         stage._met("finish", number)
         finished[number] = part
 
-    try:
-        PartWorker(stage, Opening(device="cpu"), lanes).run(numbers, Choices(), finish, lambda *_: None)
-    except (OSError, KeyboardInterrupt) as error:
-        assert stage.fails[0] == str(error)  # noqa: PT017
-        assert threading.active_count() < 20
+    before = {*threading.enumerate()}
+    with closing(PartWorker(stage, Opening(device="cpu"), lanes)) as worker:
+        try:
+            worker.run(numbers, Choices(), finish, lambda *_: None)
+        except (OSError, KeyboardInterrupt) as error:
+            assert stage.fails[0] == str(error)  # noqa: PT017
+    assert {*threading.enumerate()} <= before
     return finished
 
 
