@@ -89,7 +89,7 @@ class TextBatch:
     """
 
     rows: NDArray[np.int64]  # [n], which units
-    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; none where there are no second texts
+    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; empty if the units have one text
 
     def sentences(self, encoded: Sequence[Unit]) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
         """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""

@@ -5,6 +5,7 @@ An item fails if the model repeats the verb where the negation forbids it, or do
 `verify` asks recorded decisions again, and candidates that a selection has left out.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
@@ -153,22 +154,28 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
     if lexicon is None or lexicon.sha256 != record.identity["lexicon sha256"]:
         return Sample(kind, [], "the word lists of the run were not found: give --lexicon DIR")
     selected = {pair: own["verb"].to_list() for pair, own in kept.group_by(*PAIR)}
-    stage, random, found = _planned(draw, record, lexicon), np.random.default_rng(draw.seed), list[Question]()
-    pairs, pattern = stage.verbs.pairs, stage.patterns.selecting
-    of_pair = -(-draw.size // len(pairs))  # at most, so that few verbs are of one pair
-    for pair in random.permutation(pairs).tolist():
+    stage, random = _planned(draw, record, lexicon), np.random.default_rng(draw.seed)
+    pattern = stage.patterns.selecting
+
+    def of_pair(pair: int) -> Iterator[Question]:
         name, profession = divmod(pair, stage.verbs.professions)
         words = {slot: filler.word(name, profession) for slot, filler in stage.fillers.items()}
         left = _telling(stage, pair, selected.get((words[NAME], words[PROFESSION]), []))
-        for number in random.permutation(left)[:of_pair].tolist():
-            verb = lexicon.verbs[number]
+        for number in random.permutation(left).tolist():
+            verb = stage.lexicon.verbs[number]
             sentence = pattern.text({**words, VERB: verb}, draw.exported.mask_token)
-            accepted = draw.tokens(sentence, [pattern.mask.spell(form) for form in lexicon.accepted(verb)])
+            accepted = draw.tokens(sentence, [pattern.mask.spell(form) for form in stage.lexicon.accepted(verb)])
             named = f"{words[NAME]}, {words[PROFESSION]}, {verb}"
-            found.append(Question(named, sentence, draw.tokenizer, (accepted,), is_first=False, is_exact=is_exact))
-        if len(found) >= draw.size:
-            break
-    return Sample(kind, found[: draw.size])
+            yield Question(named, sentence, draw.tokenizer, (accepted,), is_first=False, is_exact=is_exact)
+
+    # A random verb of each random pair in turn, so that few pairs are looked at twice.
+    waiting, found = deque(map(of_pair, random.permutation(stage.verbs.pairs).tolist())), list[Question]()
+    while waiting and len(found) < draw.size:
+        own = waiting.popleft()
+        if (question := next(own, None)) is not None:
+            found.append(question)
+            waiting.append(own)
+    return Sample(kind, found)
 
 
 def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int64]:

@@ -43,6 +43,14 @@ def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verif
     assert (again.notes, again.frame.equals(one.frame), other.damage) == (one.notes, True, ())
 
 
+def test_as_many_unselected_candidates_are_drawn_as_are_asked_for_though_pairs_have_different_numbers(
+    model, small_lexicon, verify, tmp_path
+):
+    run = ng.select(model, lexicon=small_lexicon, max_verbs=5, output=tmp_path / "run", progress=False)
+    every = check(verify(run.folder), "select", UNSELECTED).n
+    assert check(verify(run.folder, sample=every), "select", UNSELECTED).n == every > 0
+
+
 @pytest.mark.everything
 def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
     """A repetition that was none: rank, first choice, log-probabilities and rates say the same."""
